@@ -1,0 +1,63 @@
+# Epistemic calibration benchmark: images -> latents -> hypotheses -> scores -> tables and figures.
+from snakemake.utils import min_version
+
+min_version("9.19")
+
+
+configfile: "config.yaml"
+
+
+include: "rules/common.smk"
+include: "rules/images.smk"
+include: "rules/latents.smk"
+include: "rules/hypotheses.smk"
+include: "rules/scores.smk"
+include: "rules/report.smk"
+include: "rules/toy.smk"
+
+
+localrules:
+    all,
+    demo,
+    toy,
+
+
+rule all:
+    default_target: True
+    input:
+        [dataset_results(dataset) for dataset in config["benchmark"]],
+        multiext("results/tables/paper_comparison", ".csv", ".md"),
+        toy_results("toy"),
+        multiext("results/tables/claims", ".csv", ".md"),
+
+
+rule demo:
+    input:
+        dataset_results("digits"),
+        toy_results("toy_demo"),
+
+
+rule toy:
+    input:
+        toy_results("toy"),
+
+
+for _dataset in config["datasets"]:
+
+    rule:
+        name:
+            _dataset
+        input:
+            dataset_results(_dataset),
+
+
+onstart:
+    append_manifest("results/manifest.jsonl", "start", RUN_ID, threads=config["threads"])
+
+
+onsuccess:
+    append_manifest("results/manifest.jsonl", "success", RUN_ID)
+
+
+onerror:
+    append_manifest("results/manifest.jsonl", "error", RUN_ID)

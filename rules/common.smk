@@ -1,0 +1,126 @@
+# What the rules share: the resolved configuration, the plan, and helpers for paths.
+import os
+import re
+import sys
+import uuid
+from pathlib import Path
+
+from snakemake.exceptions import WorkflowError
+
+RESOURCES = Path(os.path.relpath(workflow.basedir)) / "resources"
+sys.path.insert(0, str(Path(workflow.basedir) / "workflow_scripts"))
+
+from epistemic_calibration.config import resolve_config
+from epistemic_calibration.manifest import append_manifest
+from epistemic_calibration.plan import Plan
+
+try:
+    config = resolve_config(config)
+    plan = Plan(config)
+    for _dataset in config["datasets"]:
+        plan.tasks(_dataset)
+except (ValueError, RuntimeError) as error:
+    # The message says it all; a traceback through the workflow would bury it.
+    raise WorkflowError(str(error)) from None
+RUN_ID = uuid.uuid4().hex
+
+# Jobs run the Python that runs Snakemake, whatever the shell's PATH says; with conda
+# environments, each job runs the Python of its own.
+if not workflow.deployment_settings.deployment_method:
+    shell.prefix(f"export PATH={str(Path(sys.executable).parent)!r}:$PATH; ")
+
+
+wildcard_constraints:
+    dataset="[A-Za-z][A-Za-z0-9_]*",
+    method="[A-Za-z][A-Za-z0-9_]*",
+    seed="[0-9]+",
+
+
+def spec(stage):
+    """The one parameter of a job: everything that determines its outputs."""
+    return lambda wildcards: plan.spec_json(stage, **dict(wildcards.items()))
+
+
+def sources(stage):
+    """Source files that a job of a stage runs, its script first, as inputs."""
+
+    def files(wildcards):
+        paths = plan.sources(stage, method=wildcards.get("method"))
+        return [os.path.relpath(path) for path in paths]
+
+    return files
+
+
+def any_of(names):
+    """A wildcard constraint that admits these names alone."""
+    return "|".join(map(re.escape, names)) or "(?!)"
+
+
+def task_files(dataset, tasks=None):
+    """Files of hypotheses of a data set's tasks, with wildcards for seed and method."""
+    folder = f"results/{dataset}/seed{{seed}}/hypotheses/{{method}}"
+    return [f"{folder}/{task}.npz" for task in (tasks or plan.tasks(dataset))]
+
+
+def score_files(dataset):
+    """Score files of a data set: every seed and method."""
+    return expand(
+        f"results/{dataset}/seed{{seed}}/scores/{{method}}.csv",
+        seed=config["seeds"],
+        method=plan.methods(dataset),
+    )
+
+
+def dataset_results(dataset):
+    """Everything that a target named after a data set makes."""
+    figures = ["calibration_bars", "calibration_map", "calibration_maps", "eece_parts"]
+    for seed in config["seeds"]:
+        figures += [f"autoencoder_loss_seed{seed}", f"reconstructions_seed{seed}"]
+    return [
+        multiext(f"results/tables/{dataset}", ".csv", ".md", ".tex"),
+        multiext(f"results/tables/{dataset}_summary", ".csv", ".md", ".tex"),
+        multiext(f"results/tables/{dataset}_drivers", ".csv", ".md", ".tex"),
+        [multiext(f"results/figures/{dataset}/{name}", ".png", ".pdf") for name in figures],
+        "results/config.resolved.yaml",
+    ]
+
+
+def neighbors_file(dataset):
+    def files(wildcards):
+        if not plan.entries[wildcards.method]["uses_neighbors"]:
+            return []
+        return f"results/{dataset}/seed{wildcards.seed}/neighbors.npz"
+
+    return files
+
+
+def prediction_files(dataset):
+    return lambda wildcards: [
+        os.path.relpath(path)
+        for path in plan.prediction_files(dataset, wildcards.seed, wildcards.method).values()
+    ]
+
+
+def method_spec(stage, dataset):
+    return lambda wildcards: plan.spec_json(
+        stage, dataset=dataset, seed=wildcards.seed, method=wildcards.method
+    )
+
+
+# `toy` is the full size, `toy_demo` the reduced one.
+TOYS = ["toy", "toy_demo"]
+
+
+def toy_tables(wildcards):
+    folder = f"results/{wildcards.toy}/{wildcards.experiment}/methods"
+    return [
+        f"{folder}/{name}.csv" for name in plan.toy_methods(wildcards.toy, wildcards.experiment)
+    ]
+
+
+def toy_results(toy):
+    """Everything that the target of the toy experiments makes."""
+    return [
+        multiext(f"results/{toy}/{experiment}/{experiment}", ".csv", ".png", ".pdf")
+        for experiment in config[toy]
+    ]

@@ -1,0 +1,62 @@
+# A job fits one method on a chunk of a data set's tasks and writes a file for each. The
+# chunks of a data set are known only from the configuration, so each is a rule of its own.
+for _dataset in config["datasets"]:
+    for _number, _chunk in enumerate(plan.task_chunks(_dataset)):
+
+        rule:
+            name:
+                f"hypotheses_{_dataset}_{_number}"
+            input:
+                latents=f"results/{_dataset}/seed{{seed}}/latents.npz",
+                neighbors=neighbors_file(_dataset),
+                sources=sources("hypotheses"),
+            output:
+                task_files(_dataset, _chunk),
+            log:
+                f"results/logs/{_dataset}/seed{{seed}}/hypotheses/{{method}}_{_number}.log",
+            benchmark:
+                f"results/benchmarks/{_dataset}/seed{{seed}}/hypotheses/{{method}}_{_number}.tsv"
+            wildcard_constraints:
+                method=any_of(plan.fitted),
+            conda:
+                "../envs/torch.yaml"
+            threads: config["threads"]
+            resources:
+                mem_mb=lambda wildcards, attempt: 4000 * attempt,
+                runtime=lambda wildcards, attempt: 240 * attempt,
+            params:
+                spec=method_spec("hypotheses", _dataset),
+            message:
+                f"Fitting {{wildcards.method}} on {_dataset}, seed {{wildcards.seed}}: {', '.join(_chunk)}"
+            shell:
+                "python {input.sources[0]:q} --spec {params.spec:q} --log {log:q}"
+                " --latents {input.latents:q} --neighbors {input.neighbors:q} --outputs {output:q}"
+
+    rule:
+        name:
+            f"predictions_{_dataset}"
+        input:
+            latents=f"results/{_dataset}/seed{{seed}}/latents.npz",
+            predictions=prediction_files(_dataset),
+            sources=sources("predictions"),
+        output:
+            task_files(_dataset),
+        log:
+            f"results/logs/{_dataset}/seed{{seed}}/hypotheses/{{method}}.log",
+        benchmark:
+            f"results/benchmarks/{_dataset}/seed{{seed}}/hypotheses/{{method}}.tsv"
+        wildcard_constraints:
+            method=any_of(plan.imported),
+        conda:
+            "../envs/statistics.yaml"
+        threads: config["threads"]
+        resources:
+            mem_mb=2000,
+            runtime=10,
+        params:
+            spec=method_spec("predictions", _dataset),
+        message:
+            f"Importing the predictions of {{wildcards.method}} on {_dataset}, seed {{wildcards.seed}}"
+        shell:
+            "python {input.sources[0]:q} --spec {params.spec:q} --log {log:q}"
+            " --latents {input.latents:q} --predictions {input.predictions:q} --outputs {output:q}"

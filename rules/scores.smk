@@ -1,0 +1,24 @@
+rule scores:
+    input:
+        hypotheses=lambda wildcards: task_files(wildcards.dataset),
+        sources=sources("scores"),
+    output:
+        "results/{dataset}/seed{seed}/scores/{method}.csv",
+    log:
+        "results/logs/{dataset}/seed{seed}/scores/{method}.log",
+    benchmark:
+        "results/benchmarks/{dataset}/seed{seed}/scores/{method}.tsv"
+    conda:
+        "../envs/statistics.yaml"
+    threads: config["threads"]
+    resources:
+        mem_mb=lambda wildcards, attempt: 4000 * attempt,
+        runtime=60,
+    params:
+        spec=spec("scores"),
+    message:
+        "Scoring {wildcards.method} on {wildcards.dataset}, seed {wildcards.seed}"
+    shell:
+        "python {input.sources[0]:q} --spec {params.spec:q} --log {log:q}"
+        " --hypotheses results/{wildcards.dataset}/seed{wildcards.seed}/hypotheses/{wildcards.method}"
+        " --output {output:q}"

@@ -1,0 +1,55 @@
+# Toy experiments, where P(Y = 1 | x) is known.
+rule toy_data:
+    input:
+        sources=sources("toy_data"),
+    output:
+        "results/{toy}/{experiment}/methods/{method}.csv",
+    log:
+        "results/logs/{toy}/{experiment}/{method}.log",
+    benchmark:
+        "results/benchmarks/{toy}/{experiment}/{method}.tsv"
+    wildcard_constraints:
+        toy=any_of(TOYS),
+        experiment=any_of(config["toy"]),
+    conda:
+        "../envs/torch.yaml"
+    threads: config["threads"]
+    resources:
+        mem_mb=4000,
+        runtime=60,
+    params:
+        spec=spec("toy_data"),
+    message:
+        "Running {wildcards.experiment} with {wildcards.method} ({wildcards.toy})"
+    shell:
+        "python {input.sources[0]:q} --spec {params.spec:q} --log {log:q}" " --output {output:q}"
+
+
+rule toy_figures:
+    input:
+        tables=toy_tables,
+        sources=sources("toy_figures"),
+    output:
+        table="results/{toy}/{experiment}/{experiment}.csv",
+        figure="results/{toy}/{experiment}/{experiment}.png",
+        pdf="results/{toy}/{experiment}/{experiment}.pdf",
+    log:
+        "results/logs/{toy}/{experiment}/figure.log",
+    benchmark:
+        "results/benchmarks/{toy}/{experiment}/figure.tsv"
+    wildcard_constraints:
+        toy=any_of(TOYS),
+        experiment=any_of(config["toy"]),
+    conda:
+        "../envs/report.yaml"
+    threads: config["threads"]
+    resources:
+        mem_mb=1000,
+        runtime=10,
+    params:
+        spec=spec("toy_figures"),
+    message:
+        "Drawing {wildcards.experiment} ({wildcards.toy})"
+    shell:
+        "python {input.sources[0]:q} --spec {params.spec:q} --log {log:q}"
+        " --tables {input.tables:q} --table {output.table:q} --figure {output.figure:q}"

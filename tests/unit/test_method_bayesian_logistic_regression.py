@@ -1,0 +1,167 @@
+import numpy as np
+import pytest
+from arviz_stats.base import array_stats
+from scipy.special import expit, log_expit
+
+from epistemic_calibration.methods.bayesian_logistic_regression import (
+    BayesianLogisticRegression,
+    ConvergenceError,
+    _HamiltonianChains,
+    _PolyaGammaChains,
+    _Posterior,
+)
+
+CHAINS = {"hmc": _HamiltonianChains, "polya_gamma": _PolyaGammaChains}
+
+
+def problem(n, d, *, scale=1.0, seed=0):
+    rng = np.random.default_rng(seed)
+    X = np.column_stack([scale * rng.standard_normal((n, d)), np.ones(n)])
+    return X, (rng.random(n) < expit(X @ rng.standard_normal(d + 1))).astype(float)
+
+
+def sample(sampler, X, y, *, prior_scale=0.5, n_chains=8, n_draws=400, seed=1):
+    """Return draws (n_chains, n_draws, n_weights)."""
+    rng = np.random.default_rng(seed)
+    posterior = _Posterior(X, y, prior_scale, rng)
+    chains = CHAINS[sampler](posterior, posterior.overdispersed_draws(n_chains, rng), rng)
+    chains.warm_up(30)
+    return np.stack([weights for weights, _ in chains.iterate(n_draws)], axis=1)
+
+
+def mean_and_error(values):
+    """Return means over chains and draws with their standard errors, by effective size."""
+    ess = array_stats.ess(values, chain_axis=0, draw_axis=1, method="mean")
+    flat = values.reshape(-1, values.shape[-1])
+    return flat.mean(axis=0), flat.std(axis=0) / np.sqrt(ess)
+
+
+def moments(draws):
+    """Return each draw's weights and their products: means, variances and covariances."""
+    rows, columns = np.triu_indices(draws.shape[-1])
+    return np.concatenate([draws, draws[..., rows] * draws[..., columns]], axis=-1)
+
+
+def quadrature_moments(X, y, prior_scale, *, half_width, n_points):
+    """Return the posterior mean of `moments` for two weights, by the trapezoidal rule."""
+    grid = np.linspace(-half_width, half_width, n_points)
+    w = np.stack(np.meshgrid(grid, grid, indexing="ij"), axis=-1).reshape(-1, 2)
+    log_density = np.zeros(len(w))
+    for x, label in zip(X, y, strict=True):
+        log_density += log_expit((2 * label - 1) * (w @ x))
+    log_density -= np.sum(w**2, axis=1) / (2 * prior_scale**2)
+    density = np.exp(log_density - log_density.max())
+    return density @ moments(w) / density.sum()
+
+
+@pytest.mark.parametrize("sampler", CHAINS)
+@pytest.mark.parametrize(
+    "case",
+    {
+        "overlapping": problem(30, 1),
+        "ten_points": problem(10, 1, scale=3.0),
+        # Far apart: the posterior is a prior cut off by the data, far from any Gaussian.
+        "separable": (
+            np.column_stack([[-30.0, -25, 20, 31], np.ones(4)]),
+            np.array([0.0, 0, 1, 1]),
+        ),
+    }.items(),
+    ids=lambda case: case[0],
+)
+def test_moments_agree_with_quadrature(sampler, case):
+    X, y = case[1]
+    exact = quadrature_moments(X, y, 0.5, half_width=4, n_points=801)
+    estimate, error = mean_and_error(moments(sample(sampler, X, y)))
+    # Five means and products: the chance of one beyond 4 standard errors is 3e-4.
+    np.testing.assert_array_less(np.abs(estimate - exact), 4 * error)
+
+
+@pytest.mark.parametrize("scale", [1.0, 20.0])
+def test_samplers_agree_in_six_dimensions(scale):
+    X, y = problem(60, 5, scale=scale)
+    estimates = [mean_and_error(moments(sample(sampler, X, y, n_draws=600))) for sampler in CHAINS]
+    (mean_a, error_a), (mean_b, error_b) = estimates
+    # 27 comparisons: the chance of one beyond 4.5 standard errors is 2e-4.
+    np.testing.assert_array_less(np.abs(mean_a - mean_b), 4.5 * np.hypot(error_a, error_b))
+
+
+@pytest.mark.parametrize("sampler", CHAINS)
+def test_log_densities_are_those_of_the_draws(sampler):
+    X, y = problem(40, 3)
+    rng = np.random.default_rng(0)
+    posterior = _Posterior(X, y, 0.7, rng)
+    chains = CHAINS[sampler](posterior, posterior.overdispersed_draws(3, rng), rng)
+    for weights, log_densities in chains.iterate(3):
+        logits = weights @ X.T
+        expected = log_expit(np.where(y == 1, logits, -logits)).sum(axis=1)
+        expected -= np.sum(weights**2, axis=1) / (2 * 0.7**2)
+        np.testing.assert_allclose(log_densities, expected, rtol=1e-12)
+
+
+def test_gradient_of_the_remainder():
+    X, y = problem(40, 3, scale=3.0)
+    posterior = _Posterior(X, y, 0.5, np.random.default_rng(0))
+    z = np.random.default_rng(1).standard_normal((2, 4))
+    _, gradient = posterior.remainder(z)
+    for i, step in enumerate(1e-5 * np.eye(4)):
+        difference = posterior.remainder(z + step)[0] - posterior.remainder(z - step)[0]
+        np.testing.assert_allclose(difference / 2e-5, gradient[:, i], rtol=1e-5, atol=1e-7)
+
+
+def test_weights_of_dead_features_are_prior_draws():
+    X, y = problem(50, 2)
+    X = np.insert(X[:, :2], 1, 0, axis=1)
+    n = 2000
+    method = BayesianLogisticRegression(prior_scale=0.8, n_hypotheses=n).fit(X, y)
+    assert method.diagnostics()["n_dead_features"] == 1
+    dead = method.coef_[:, 1]
+    # Five standard errors of independent draws.
+    assert abs(dead.mean()) < 5 * 0.8 / np.sqrt(n)
+    assert abs(dead.var() - 0.64) < 5 * 0.64 * np.sqrt(2 / n)
+    assert abs(np.corrcoef(dead, method.coef_[:, 0])[0, 1]) < 5 / np.sqrt(n)
+    # They count where a test point has the feature that no training point had.
+    x = np.array([[0.0, 3.0, 0.0]])
+    np.testing.assert_allclose(
+        method.sample_hypotheses(x)[0], expit(3 * dead + method.intercept_), rtol=1e-12
+    )
+
+
+@pytest.mark.parametrize("n_train", [10, 50, 1000])
+@pytest.mark.parametrize("scale", [1.0, 20.0])
+def test_two_gaussians_converge(n_train, scale):
+    rng = np.random.default_rng(n_train)
+    y = np.arange(n_train) % 2
+    X = np.where(y[:, None] == 1, -2.5, 2.5) + np.sqrt(3) * rng.standard_normal((n_train, 2))
+    method = BayesianLogisticRegression(n_draws=20).fit(scale * X, y)
+    assert method.sample_hypotheses(scale * X).shape == (n_train, 100)
+    assert method.diagnostics()["r_hat_max"] <= 1.05
+    assert method.diagnostics()["ess_min"] >= 100
+
+
+def test_more_hypotheses_than_draws_lengthen_the_chains():
+    X, y = problem(30, 1)
+    method = BayesianLogisticRegression(n_hypotheses=1500).fit(X, y)
+    assert method.diagnostics()["n_draws"] >= 1500
+    assert len(np.unique(method.intercept_)) > 1000
+
+
+@pytest.mark.parametrize("sampler", CHAINS)
+def test_chains_that_disagree_are_an_error(sampler):
+    X, y = problem(200, 3, scale=30.0)
+    method = BayesianLogisticRegression(
+        sampler=sampler, n_warmup=0, n_draws=4, n_hypotheses=10, max_doublings=0, n_chains=4
+    )
+    with pytest.raises(ConvergenceError, match="not converged after 4 draws"):
+        method.fit(X, y)
+
+
+def test_draws_are_doubled_until_the_chains_agree():
+    X, y = problem(60, 3)
+    method = BayesianLogisticRegression(
+        n_draws=20, n_hypotheses=10, min_effective_sample_size=700, max_r_hat=1.1
+    )
+    n_draws = method.fit(X, y).diagnostics()["n_draws"]
+    assert n_draws in (800, 1600, 3200)
+    method.max_doublings = 1
+    with pytest.raises(ConvergenceError, match="required 700"):
+        method.fit(X, y)

@@ -1,0 +1,187 @@
+"""What every method keeps, found by the registry: a new file is covered by being there."""
+
+import inspect
+import json
+import subprocess
+import sys
+
+import jsonschema
+import numpy as np
+import pytest
+
+from epistemic_calibration.methods import available_methods, load_method
+from epistemic_calibration.methods.base import Predictions
+from epistemic_calibration.neighbors import nearest_neighbors
+
+METHODS = available_methods()
+N_TRAIN, N_TEST, N_FEATURES = 60, 25, 3
+
+
+@pytest.fixture(params=METHODS)
+def method_class(request):
+    return load_method(request.param)
+
+
+@pytest.fixture(scope="module")
+def data():
+    rng = np.random.default_rng(0)
+    X_train = rng.standard_normal((N_TRAIN, N_FEATURES)).astype(np.float32)
+    Y_train = np.stack([X_train[:, 0] > 0.3, X_train[:, 1] > 0], axis=1).astype(np.uint8)
+    X_test = rng.standard_normal((N_TEST, N_FEATURES)).astype(np.float32)
+    return X_train, Y_train, X_test
+
+
+def is_valid(predictions, n_samples):
+    assert isinstance(predictions, Predictions)
+    hypotheses = predictions.hypotheses
+    assert hypotheses.ndim == 2 and len(hypotheses) == n_samples and hypotheses.shape[1] >= 1
+    arrays = [hypotheses]
+    for own in (predictions.epistemic_uncertainty, predictions.prediction):
+        if own is not None:
+            assert own.shape == (n_samples,)
+            arrays.append(own)
+    for array in arrays:
+        assert np.issubdtype(array.dtype, np.floating)
+        # NaN fails both comparisons.
+        assert np.all((array >= 0) & (array <= 1))
+    return True
+
+
+def assert_equal_predictions(a, b, *, atol=0.0):
+    for name in ("hypotheses", "epistemic_uncertainty", "prediction"):
+        left, right = getattr(a, name), getattr(b, name)
+        assert (left is None) == (right is None)
+        if left is not None:
+            np.testing.assert_allclose(left, right, rtol=0, atol=atol)
+
+
+def test_class_states_what_it_is(method_class):
+    assert isinstance(method_class.label, str) and method_class.label
+    assert method_class.family in ("active", "illustrative", "control")
+    assert method_class.__doc__
+
+
+def test_labels_are_unique():
+    labels = [load_method(name).label for name in METHODS]
+    assert len(set(labels)) == len(labels)
+
+
+def test_schema_and_parameters_are_in_step(method_class):
+    signature = inspect.signature(method_class.__init__).parameters
+    assert all(p.kind is p.KEYWORD_ONLY for name, p in signature.items() if name != "self")
+    assert "random_state" in signature
+    # As the configuration file would hold them.
+    defaults = json.loads(json.dumps(method_class.default_parameters()))
+    assert set(method_class.parameter_schema) == set(defaults)
+    assert set(signature) == {"self", "random_state", *defaults}
+    for name, schema in method_class.parameter_schema.items():
+        jsonschema.Draft202012Validator.check_schema(schema)
+        jsonschema.validate(defaults[name], schema)
+        with pytest.raises(jsonschema.ValidationError):
+            jsonschema.validate({"not": "a value"}, schema)
+
+
+def test_parameters_are_kept(method_class):
+    method = method_class(random_state=7)
+    for name, default in method_class.default_parameters().items():
+        assert getattr(method, name) == default
+    assert method.random_state == 7
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_reading_the_class_imports_nothing_heavy(name):
+    code = (
+        "import sys; from epistemic_calibration.methods import load_method; "
+        f"load_method({name!r}).default_parameters(); "
+        "print(*sorted({'torch', 'sklearn', 'scipy', 'laplace'} & set(sys.modules)))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={"PYTHONPATH": ":".join(sys.path)},
+    )
+    assert done.stdout.split() == []
+
+
+def test_predictions_are_well_formed(method_class, data):
+    X_train, Y_train, X_test = data
+    method = method_class(random_state=1).fit(X_train, Y_train[:, 0])
+    predictions = method.predict(X_test)
+    assert is_valid(predictions, N_TEST)
+    assert all(np.isfinite(value) for value in predictions.diagnostics.values())
+
+
+def test_same_seed_same_predictions(method_class, data):
+    X_train, Y_train, X_test = data
+    first, second = (
+        method_class(random_state=1).fit(X_train, Y_train[:, 0]).predict(X_test) for _ in range(2)
+    )
+    assert_equal_predictions(first, second)
+
+
+def test_a_task_does_not_depend_on_the_others(method_class, data):
+    X_train, Y_train, X_test = data
+
+    def run(columns):
+        return list(
+            method_class.fit_predict_tasks(
+                X_train,
+                Y_train[:, columns],
+                X_test,
+                parameters=method_class.default_parameters(),
+                random_states=[11 + c for c in columns],
+            )
+        )
+
+    together = run([0, 1])
+    assert len(together) == 2
+    # Batched products may be summed in another order, which training in float32 amplifies.
+    for predictions, column in zip(together, [0, 1], strict=True):
+        assert_equal_predictions(predictions, run([column])[0], atol=1e-4)
+        alone = method_class(random_state=11 + column).fit(X_train, Y_train[:, column])
+        assert_equal_predictions(predictions, alone.predict(X_test), atol=1e-4)
+
+
+def test_given_neighbours_change_nothing(method_class, data):
+    X_train, Y_train, X_test = data
+    arguments = {
+        "parameters": method_class.default_parameters(),
+        "random_states": [3],
+    }
+    found = nearest_neighbors(X_train, X_test, 20)
+    (without,) = method_class.fit_predict_tasks(X_train, Y_train[:, :1], X_test, **arguments)
+    (given,) = method_class.fit_predict_tasks(
+        X_train, Y_train[:, :1], X_test, neighbors=found, **arguments
+    )
+    assert_equal_predictions(without, given)
+
+
+def test_ten_training_points_suffice(method_class, data):
+    X_train, Y_train, X_test = data
+    # The first ten have both labels.
+    assert 0 < Y_train[:10, 1].sum() < 10
+    method = method_class(random_state=1).fit(X_train[:10], Y_train[:10, 1])
+    assert is_valid(method.predict(X_test), N_TEST)
+
+
+@pytest.mark.parametrize("n_constant", [1, N_FEATURES])
+def test_constant_features_are_harmless(method_class, data, n_constant):
+    X_train, Y_train, X_test = (array.copy() for array in data)
+    X_train[:, :n_constant] = 0
+    X_test[:, :n_constant] = 0
+    method = method_class(random_state=1).fit(X_train, Y_train[:, 1])
+    assert is_valid(method.predict(X_test), N_TEST)
+
+
+def test_read_only_and_strided_arrays_are_accepted(method_class, data):
+    X_train, Y_train, X_test = data
+    wide = np.repeat(X_train, 2, axis=1)
+    wide.setflags(write=False)
+    strided = wide[:, ::2]
+    assert not strided.flags.c_contiguous and not strided.flags.writeable
+    labels = Y_train[:, 0]
+    expected = method_class(random_state=1).fit(X_train, labels.copy()).predict(X_test)
+    got = method_class(random_state=1).fit(strided, labels).predict(X_test)
+    assert_equal_predictions(expected, got, atol=1e-4)

@@ -1,0 +1,155 @@
+"""The deep ensemble, its control, and what all methods made of networks promise."""
+
+import json
+
+import numpy as np
+import pytest
+import torch
+
+from epistemic_calibration.methods import load_method
+from epistemic_calibration.networks import predict_proba, train_networks
+from epistemic_calibration.seeds import derive_seed
+
+NETWORK_METHODS = [
+    "deep_ensemble",
+    "label_shuffled_ensemble",
+    "dropconnect",
+    "mc_dropout",
+    "laplace",
+]
+FAST = {"hidden_sizes": [10, 5], "n_epochs": 5, "learning_rate": 0.01, "device": "cpu"}
+
+
+def problem(n_train=200, n_test=40, n_tasks=3, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n_train + n_test, 4)).astype(np.float32)
+    scores = X @ rng.normal(size=(4, n_tasks)) + 0.5 * rng.normal(size=(len(X), n_tasks))
+    Y = (scores > 0).astype(np.uint8)
+    return X[:n_train], Y[:n_train], X[n_train:], Y[n_train:]
+
+
+@pytest.mark.parametrize("name", NETWORK_METHODS)
+def test_tasks_together_are_tasks_alone(name):
+    X, Y, X_test, _ = problem()
+    method = load_method(name)
+    results = method.fit_predict_tasks(X, Y, X_test, parameters=FAST, random_states=[11, 12, 13])
+    seen = []
+    for k, together in enumerate(results):
+        alone = method(**FAST, random_state=11 + k).fit(X, Y[:, k]).predict(X_test)
+        assert np.array_equal(together.hypotheses, alone.hypotheses)
+        assert together.diagnostics == alone.diagnostics
+        assert together.epistemic_uncertainty is None
+        assert together.prediction is None
+        seen.append(together.hypotheses)
+    assert len(seen) == 3
+    assert not np.array_equal(seen[0], seen[1])
+
+
+@pytest.mark.parametrize("name", NETWORK_METHODS)
+def test_hypotheses_are_probabilities_that_differ(name):
+    X, Y, X_test, _ = problem()
+    method = load_method(name)(**FAST, random_state=3).fit(X, Y[:, 0])
+    hypotheses = method.sample_hypotheses(X_test)
+    n_hypotheses = 10 if "ensemble" in name else 100
+    assert hypotheses.shape == (len(X_test), n_hypotheses)
+    assert np.isfinite(hypotheses).all()
+    assert hypotheses.min() >= 0
+    assert hypotheses.max() <= 1
+    assert (hypotheses.std(axis=1) > 0).all()
+    assert len(np.unique(hypotheses, axis=1).T) == n_hypotheses
+    assert np.array_equal(method.sample_hypotheses(X_test), hypotheses)
+    assert 0 < method.diagnostics()["final_training_loss"] < 1
+
+
+@pytest.mark.parametrize("name", NETWORK_METHODS)
+def test_another_seed_gives_other_hypotheses(name):
+    X, Y, X_test, _ = problem()
+    a, b, c = (
+        load_method(name)(**FAST, random_state=seed).fit(X, Y[:, 0]).sample_hypotheses(X_test)
+        for seed in (1, 2, 1)
+    )
+    assert not np.array_equal(a, b)
+    assert np.array_equal(a, c)
+
+
+@pytest.mark.parametrize("name", set(NETWORK_METHODS) - {"label_shuffled_ensemble"})
+def test_methods_learn(name):
+    X, Y, X_test, Y_test = problem(n_train=500, n_test=300)
+    method = load_method(name)(**{**FAST, "n_epochs": 20}, random_state=0).fit(X, Y[:, 0])
+    mean = method.sample_hypotheses(X_test).mean(axis=1)
+    assert np.mean((mean > 0.5) == Y_test[:, 0]) > 0.8
+
+
+@pytest.mark.parametrize("name", NETWORK_METHODS)
+def test_ten_points_are_enough(name):
+    X, Y, X_test, _ = problem(n_train=10)
+    hypotheses = load_method(name)(device="cpu").fit(X, Y[:, 0]).sample_hypotheses(X_test)
+    assert np.isfinite(hypotheses).all()
+
+
+@pytest.mark.parametrize("name", NETWORK_METHODS)
+def test_the_schema_describes_every_parameter_and_admits_the_defaults(name):
+    import jsonschema
+
+    method = load_method(name)
+    defaults = json.loads(json.dumps(method.default_parameters()))
+    assert method.parameter_schema.keys() == defaults.keys()
+    schema = {"properties": method.parameter_schema, "additionalProperties": False}
+    jsonschema.Draft202012Validator.check_schema(schema)
+    jsonschema.validate(defaults, schema)
+    assert all(entry["description"] for entry in method.parameter_schema.values())
+
+
+@pytest.mark.parametrize("name", NETWORK_METHODS)
+def test_absent_cuda_is_told(name, monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    X, Y, *_ = problem()
+    with pytest.raises(ValueError, match="device='cuda'"):
+        load_method(name)(**{**FAST, "device": "cuda"}).fit(X, Y[:, 0])
+
+
+def test_members_are_networks_with_their_own_seeds():
+    X, Y, X_test, _ = problem()
+    method = load_method("deep_ensemble")(n_members=4, **FAST, random_state=7).fit(X, Y[:, 0])
+    networks = train_networks(
+        X, np.repeat(Y[:, :1].T, 4, axis=0), seeds=[derive_seed(7, j) for j in range(4)], **FAST
+    )
+    expected = predict_proba(networks, X_test, device="cpu")
+    assert np.array_equal(method.sample_hypotheses(X_test), expected)
+
+
+def test_the_first_members_do_not_depend_on_the_number_of_members():
+    X, Y, X_test, _ = problem()
+    few, many = (
+        load_method("deep_ensemble")(n_members=n, **FAST).fit(X, Y[:, 0]).sample_hypotheses(X_test)
+        for n in (2, 5)
+    )
+    assert np.array_equal(few, many[:, :2])
+
+
+def test_the_shuffled_ensemble_learns_the_base_rate_only():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(4000, 2)).astype(np.float32)
+    y = (X[:, 0] > 0.8).astype(np.uint8)
+    method = load_method("label_shuffled_ensemble")(
+        n_members=3, hidden_sizes=[5], learning_rate=0.01, n_epochs=10, device="cpu"
+    )
+    assert method.family == "control"
+    shuffled = method.training_labels(y)
+    assert shuffled.sum() == y.sum()
+    # A permutation at random leaves labels and features uncorrelated, up to 1 / sqrt(n).
+    assert abs(np.corrcoef(shuffled, X[:, 0])[0, 1]) < 5 / np.sqrt(len(X))
+    mean = method.fit(X, y).sample_hypotheses(X).mean(axis=1)
+    assert np.abs(mean - y.mean()).mean() < 0.05
+
+
+def test_the_shuffled_ensemble_is_the_ensemble_on_shuffled_labels():
+    X, Y, X_test, _ = problem()
+    shuffled = load_method("label_shuffled_ensemble")(**FAST, random_state=2)
+    plain = load_method("deep_ensemble")(**FAST, random_state=2)
+    labels = shuffled.training_labels(Y[:, 0])
+    assert not np.array_equal(labels, Y[:, 0])
+    assert np.array_equal(
+        shuffled.fit(X, Y[:, 0]).sample_hypotheses(X_test),
+        plain.fit(X, labels).sample_hypotheses(X_test),
+    )

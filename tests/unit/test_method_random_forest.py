@@ -1,0 +1,71 @@
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.ensemble import RandomForestClassifier
+
+from epistemic_calibration.methods.random_forest import RandomForest
+
+RNG = np.random.default_rng(0)
+X = RNG.standard_normal((600, 5)).astype(np.float32)
+Y = (X[:, 0] + RNG.standard_normal(600) > 0).astype(np.uint8)
+X_TEST = RNG.standard_normal((200, 5)).astype(np.float32)
+
+
+@pytest.mark.parametrize(("n_train", "levels"), [(600, None), (200, 256)])
+def test_unquantised_hypotheses_are_the_trees_of_scikit_learn(n_train, levels):
+    ours = RandomForest(n_estimators=10, max_feature_levels=levels, random_state=3)
+    hypotheses = ours.fit(X[:n_train], Y[:n_train]).sample_hypotheses(X_TEST)
+    forest = RandomForestClassifier(10, min_samples_leaf=5, random_state=3)
+    trees = forest.fit(X[:n_train], Y[:n_train]).estimators_
+    expected = np.stack([tree.predict_proba(X_TEST)[:, 1] for tree in trees], axis=1)
+    assert np.array_equal(hypotheses, expected)
+
+
+def test_few_levels_leave_few_distinct_inputs():
+    method = RandomForest(n_estimators=10, max_feature_levels=2).fit(X[:, :1], Y)
+    hypotheses = method.sample_hypotheses(X_TEST[:, :1])
+    above = X_TEST[:, 0] > np.median(X[:, 0])
+    for side in (above, ~above):
+        assert len(np.unique(hypotheses[side], axis=0)) == 1
+    # Each tree saw its own bootstrap sample of 600: 0.1 is five standard errors of a half's rate.
+    rates = [Y[X[:, 0] > np.median(X[:, 0])].mean(), Y[X[:, 0] <= np.median(X[:, 0])].mean()]
+    np.testing.assert_allclose(hypotheses[above][0], rates[0], atol=0.15)
+    np.testing.assert_allclose(hypotheses[~above][0], rates[1], atol=0.15)
+
+
+def test_quantised_forest_predicts_as_well():
+    errors = {}
+    for levels in (None, 64):
+        method = RandomForest(max_feature_levels=levels).fit(X[:400], Y[:400])
+        errors[levels] = np.mean((method.sample_hypotheses(X[400:]).mean(axis=1) - Y[400:]) ** 2)
+    assert errors[64] == pytest.approx(errors[None], abs=0.01)
+
+
+def test_dead_features_are_quantised_without_warnings():
+    X_dead = np.column_stack([X, np.zeros(len(X))])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        method = RandomForest(n_estimators=5).fit(X_dead, Y)
+    assert np.all(np.isfinite(method.sample_hypotheses(X_dead)))
+
+
+def test_trees_whose_sample_holds_one_class():
+    y = np.zeros(30, dtype=int)
+    y[0] = 1
+    hypotheses = RandomForest(n_estimators=50).fit(X[:30], y).sample_hypotheses(X_TEST)
+    # The positive point misses a bootstrap sample with probability (1 − 1/30)^30 = 0.36.
+    without = np.all(hypotheses == 0, axis=0)
+    assert 0 < without.sum() < 50
+
+
+@pytest.mark.parametrize("label", [0, 1])
+def test_a_training_set_of_one_class(label):
+    y = np.full(30, label)
+    hypotheses = RandomForest(n_estimators=5).fit(X[:30], y).sample_hypotheses(X_TEST)
+    assert np.array_equal(hypotheses, np.full((200, 5), float(label)))
+
+
+def test_depth_is_limited():
+    method = RandomForest(n_estimators=5, max_depth=1).fit(X, Y)
+    assert max(tree.get_depth() for tree in method.forest_.estimators_) == 1

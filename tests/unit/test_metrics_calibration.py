@@ -1,0 +1,180 @@
+import math
+
+import numpy as np
+import pytest
+from sklearn import metrics as sk
+from sklearn.calibration import calibration_curve as sk_calibration_curve
+
+from epistemic_calibration import metrics
+
+FIRST_ORDER = [
+    metrics.accuracy,
+    metrics.brier_score,
+    metrics.log_loss,
+    metrics.auroc,
+    metrics.expected_calibration_error,
+]
+
+
+@pytest.fixture
+def sample():
+    rng = np.random.default_rng(0)
+    p = rng.beta(0.5, 1.5, 500)
+    return (rng.random(500) < p**1.3).astype(int), p
+
+
+def test_agree_with_scikit_learn(sample):
+    y, p = sample
+    assert metrics.accuracy(y, p) == sk.accuracy_score(y, p > 0.5)
+    assert metrics.brier_score(y, p) == pytest.approx(sk.brier_score_loss(y, p), rel=1e-12)
+    assert metrics.log_loss(y, p) == pytest.approx(sk.log_loss(y, p), rel=1e-12)
+    assert metrics.auroc(y, p) == sk.roc_auc_score(y, p)
+
+
+def test_one_half_predicts_the_negative_class():
+    assert metrics.accuracy([0, 1], [0.5, 0.5]) == 0.5
+    assert metrics.accuracy([0, 1], [0.5, np.nextafter(0.5, 1)]) == 1
+
+
+def test_log_loss_of_certain_errors_is_the_stated_clip():
+    assert metrics.log_loss([1, 0], [0.0, 1.0]) == pytest.approx(-math.log(1e-15), rel=1e-2)
+    assert metrics.log_loss([1], [0.0], eps=1e-3) == pytest.approx(-math.log(1e-3))
+    assert metrics.log_loss([1, 0], [1.0, 0.0]) == pytest.approx(0, abs=1e-14)
+    with pytest.raises(ValueError, match="eps must"):
+        metrics.log_loss([1], [0.5], eps=0.5)
+
+
+def test_auroc_is_nan_for_one_class():
+    assert math.isnan(metrics.auroc([1, 1], [0.2, 0.7]))
+    assert math.isnan(metrics.auroc([0, 0], [0.2, 0.7]))
+
+
+def test_ece_by_hand():
+    # Bins [0, .5) and [.5, 1]: |1/2 − 0.2| with weight 2/4 and |1/2 − 0.75| with 2/4.
+    assert metrics.expected_calibration_error(
+        [0, 1, 1, 0], [0.1, 0.3, 0.5, 1.0], n_bins=2
+    ) == pytest.approx(0.5 * 0.3 + 0.5 * 0.25)
+
+
+def test_ece_counts_both_ends():
+    assert metrics.expected_calibration_error([1, 1, 0, 0], [0.0, 0.0, 1.0, 1.0]) == 1
+    assert metrics.expected_calibration_error([0, 1], [0.0, 1.0]) == 0
+    curve = metrics.calibration_curve([0, 1, 1], [0.0, 1.0, 0.95])
+    assert curve.count.tolist() == [1, 2]
+
+
+def test_ece_of_the_base_rate_is_zero():
+    y = np.r_[np.ones(10), np.zeros(90)]
+    assert metrics.expected_calibration_error(y, np.full(100, 0.1)) == pytest.approx(0)
+
+
+def test_ece_of_one_bin_is_the_difference_of_means(sample):
+    y, p = sample
+    assert metrics.expected_calibration_error(y, p, n_bins=1) == pytest.approx(
+        abs(y.mean() - p.mean())
+    )
+
+
+def test_calibration_curve_agrees_with_scikit_learn(sample):
+    y, p = sample
+    curve = metrics.calibration_curve(y, p, n_bins=7)
+    frequency, predicted = sk_calibration_curve(y, p, n_bins=7)
+    np.testing.assert_allclose(curve.frequency, frequency, rtol=1e-12)
+    np.testing.assert_allclose(curve.predicted, predicted, rtol=1e-12)
+    assert curve.count.sum() == len(y)
+
+
+def test_smooth_curve_is_a_ratio_of_beta_densities(sample):
+    from scipy.stats import beta
+
+    y, p = sample
+    curve = metrics.smooth_calibration_curve(y, p, bandwidth=0.2, n_points=5)
+    for t, frequency in zip(curve.predicted, curve.frequency, strict=True):
+        weight = beta.pdf(p, t / 0.2 + 1, (1 - t) / 0.2 + 1)
+        assert frequency == pytest.approx(np.average(y, weights=weight), rel=1e-10)
+
+
+def test_smooth_curve_at_exact_zero_and_one():
+    curve = metrics.smooth_calibration_curve([0, 1], [0.0, 1.0], n_points=3)
+    # At each end all the weight is on that end's sample; between them neither has any.
+    assert curve.frequency[[0, 2]].tolist() == [0, 1]
+    assert math.isnan(curve.frequency[1])
+
+
+def test_smooth_curve_narrow_bandwidth_does_not_underflow(sample):
+    y, p = sample
+    frequency = metrics.smooth_calibration_curve(y, p, bandwidth=1e-4).frequency
+    assert np.isfinite(frequency).all()
+
+
+def test_symmetry_of_classes(sample):
+    y, p = sample
+    for metric in FIRST_ORDER[1:]:
+        assert metric(1 - y, 1 - p) == pytest.approx(metric(y, p), rel=1e-9), metric
+    left = metrics.smooth_calibration_curve(y, p).frequency
+    right = metrics.smooth_calibration_curve(1 - y, 1 - p).frequency
+    np.testing.assert_allclose(left, 1 - right[::-1], rtol=1e-9)
+
+
+@pytest.mark.parametrize("metric", FIRST_ORDER)
+def test_kinds_of_input(metric, sample):
+    y, p = sample
+    p32 = p.astype(np.float32)
+    expected = metric(y, p32.astype(np.float64))
+    frozen = p32.copy()
+    frozen.flags.writeable = False
+    strided = np.repeat(p32, 2)[::2]
+    assert not strided.flags.c_contiguous
+    for labels in (y.astype(bool), y.astype(np.uint8), y.astype(float), y.tolist()):
+        for prob in (p32, frozen, strided, p32.tolist()):
+            assert metric(labels, prob) == expected
+
+
+BAD_LABELS = {
+    "minus one": [-1, 1],
+    "strings": ["0", "1"],
+    "objects": np.array([0, 1], dtype=object),
+    "three": [0, 2],
+    "fraction": [0.5, 1.0],
+    "nan": [np.nan, 1.0],
+    "column": [[0], [1]],
+    "empty": [],
+    "wrapped": np.array([0, 1], dtype=np.uint8) - np.uint8(1),
+}
+
+
+@pytest.mark.parametrize("labels", BAD_LABELS.values(), ids=BAD_LABELS.keys())
+@pytest.mark.parametrize("metric", FIRST_ORDER)
+def test_wrong_labels(metric, labels):
+    with pytest.raises(ValueError, match="y_true must"):
+        metric(labels, [0.5, 0.5])
+
+
+@pytest.mark.parametrize(
+    ("prob", "message"),
+    [
+        ([0.5, np.nan], "1 values that are NaN"),
+        ([np.inf, 0.5], "1 values that are NaN or infinite"),
+        ([0.5, 1.0000001], r"in \[0, 1\]"),
+        ([-1e-9, 0.5], r"in \[0, 1\]"),
+        ([0.5], "1 samples"),
+        ([[0.5], [0.5]], "shape"),
+        (["a", "b"], "dtype"),
+    ],
+)
+@pytest.mark.parametrize("metric", FIRST_ORDER)
+def test_wrong_predictions(metric, prob, message):
+    with pytest.raises(ValueError, match=message):
+        metric([0, 1], prob)
+
+
+@pytest.mark.parametrize("n_bins", [0, -1, 2.5, True, "ten"])
+def test_wrong_number_of_bins(n_bins):
+    with pytest.raises(ValueError, match="n_bins must be an integer"):
+        metrics.expected_calibration_error([0, 1], [0.1, 0.9], n_bins=n_bins)
+
+
+@pytest.mark.parametrize("bandwidth", [0, -0.1, np.nan])
+def test_wrong_bandwidth(bandwidth):
+    with pytest.raises(ValueError, match="bandwidth"):
+        metrics.smooth_calibration_curve([0, 1], [0.1, 0.9], bandwidth=bandwidth)

@@ -1,0 +1,381 @@
+import warnings
+
+import numpy as np
+import pytest
+from scipy.stats import wasserstein_distance
+from sklearn.cluster import KMeans
+from threadpoolctl import threadpool_limits
+
+from epistemic_calibration import metrics
+from epistemic_calibration.metrics.binning import group_equal_rows, row_moments
+
+BINNINGS = ["kmeans", "sorted_kmeans", "nested", "quantile", "grid"]
+SORTED = ("sorted_kmeans", "nested")
+
+
+def make(n=600, h=8, seed=0, dtype=np.float64):
+    rng = np.random.default_rng(seed)
+    p = rng.beta(0.6, 2, n)
+    hypotheses = np.clip(p[:, None] + 0.15 * rng.standard_normal((n, h)), 0, 1).astype(dtype)
+    return (rng.random(n) < p).astype(np.uint8), hypotheses
+
+
+def eece_by_loops(y, hypotheses, bins, trust):
+    """Equation 9 word by word."""
+    total = 0.0
+    for m in np.unique(bins):
+        inside = bins == m
+        accuracy = y[inside].mean()
+        squares = [(accuracy - h[inside].mean()) ** 2 for h in hypotheses.T]
+        total += inside.mean() * abs(np.mean(squares) - trust[inside].mean())
+    return total
+
+
+# --- EECE and its parts
+
+
+def test_eece_by_hand():
+    # One bin: acc 1/2, conf 0.3 and 0.7, variances 0.01 and 0.09.
+    hypotheses = [[0.2, 0.4], [0.4, 1.0]]
+    value = metrics.expected_epistemic_calibration_error([0, 1], hypotheses, n_bins=1)
+    assert value == pytest.approx(abs(0.5 * (0.2**2 + 0.2**2) - 0.5 * (0.1**2 + 0.3**2)))
+
+
+@pytest.mark.parametrize("binning", BINNINGS)
+@pytest.mark.parametrize("reported", [False, True])
+def test_eece_agrees_with_loops(binning, reported):
+    y, hypotheses = make(h=3)
+    trust = np.linspace(0, 0.3, len(y)) if reported else hypotheses.var(axis=1)
+    bins = metrics.assign_bins(hypotheses, n_bins=12, binning=binning)
+    value = metrics.expected_epistemic_calibration_error(
+        y,
+        hypotheses,
+        epistemic_uncertainty=trust if reported else None,
+        n_bins=12,
+        binning=binning,
+    )
+    rows = np.sort(hypotheses, axis=1) if binning in SORTED else hypotheses
+    assert value == pytest.approx(eece_by_loops(y, rows, bins, trust), abs=1e-14)
+    again = metrics.expected_epistemic_calibration_error(
+        y,
+        hypotheses,
+        epistemic_uncertainty=trust if reported else None,
+        binning=binning,
+        bins=bins,
+    )
+    assert again == value
+
+
+@pytest.mark.parametrize("reported", [False, True])
+def test_decomposition_is_exact(reported):
+    y, hypotheses = make(h=5)
+    trust = np.full(len(y), 0.07) if reported else None
+    parts = metrics.decompose_eece(
+        y, hypotheses, epistemic_uncertainty=trust, n_bins=20, binning="sorted_kmeans"
+    )
+    b = parts.bins
+    np.testing.assert_allclose(
+        b.gap, b.calibration - b.dispersion + b.variance - b.trust, rtol=0, atol=1e-14
+    )
+    w = b.count / len(y)
+    assert parts.eece == pytest.approx(w @ np.abs(b.gap), abs=1e-14)
+    assert parts.calibration - parts.dispersion + parts.reporting == pytest.approx(
+        w @ b.gap, abs=1e-12
+    )
+    assert (b.dispersion >= 0).all()
+    if not reported:
+        assert parts.reporting == pytest.approx(0, abs=1e-16)
+
+
+def test_parts_of_bins_agree_with_numpy():
+    y, hypotheses = make(h=4)
+    bins = metrics.assign_bins(hypotheses, n_bins=9)
+    b = metrics.decompose_eece(y, hypotheses, bins=bins).bins
+    for m in range(9):
+        inside = bins == m
+        rows = hypotheses[inside]
+        centred = rows - rows.mean(axis=1, keepdims=True)
+        assert b.count[m] == inside.sum()
+        assert b.accuracy[m] == pytest.approx(y[inside].mean())
+        assert b.confidence[m] == pytest.approx(rows.mean())
+        assert b.trust[m] == b.variance[m] == pytest.approx(rows.var(axis=1).mean())
+        assert b.dispersion[m] == pytest.approx(centred.var(axis=0).mean(), abs=1e-15)
+        assert b.calibration[m] == pytest.approx((y[inside].mean() - rows.mean()) ** 2, abs=1e-15)
+
+
+def test_blind_spot_is_visible_in_the_parts():
+    # Both hypotheses miss the frequency by 0.2, and swap places: EECE is 0.
+    hypotheses = np.tile([[0.1, 0.5], [0.5, 0.1]], (50, 1))
+    y = np.tile([0, 1], 50)
+    parts = metrics.decompose_eece(y, hypotheses, bins=np.zeros(100, dtype=int))
+    assert parts.calibration == pytest.approx(0.04)
+    assert parts.dispersion == pytest.approx(0.04)
+    assert parts.eece == pytest.approx(0, abs=1e-16)
+
+
+def test_one_hypothesis_has_no_dispersion():
+    y, hypotheses = make(h=1)
+    parts = metrics.decompose_eece(y, hypotheses, n_bins=10)
+    assert parts.dispersion == 0
+    assert parts.eece == pytest.approx(parts.calibration)
+
+
+def test_perfect_and_worst_certain_predictions():
+    y = np.array([0, 1, 0, 1])
+    certain = np.repeat(y[:, None], 3, axis=1).astype(float)
+    assert metrics.expected_epistemic_calibration_error(y, certain) == 0
+    assert metrics.expected_epistemic_calibration_error(y, 1 - certain) == 1
+    assert metrics.expected_epistemic_calibration_error(np.ones(4), np.ones((4, 2))) == 0
+
+
+@pytest.mark.parametrize("block", [1, 7, 64])
+def test_blocks_do_not_change_sums(monkeypatch, block):
+    y, hypotheses = make(h=4, n=101)
+    expected = metrics.decompose_eece(y, hypotheses, n_bins=5)
+    monkeypatch.setattr(metrics._validation, "BLOCK_SIZE", block)
+    found = metrics.decompose_eece(y, hypotheses, n_bins=5)
+    for name in ("eece", "calibration", "dispersion"):
+        assert getattr(found, name) == pytest.approx(getattr(expected, name), abs=1e-15)
+
+
+@pytest.mark.parametrize("binning", BINNINGS)
+def test_order_of_hypotheses_does_not_matter(binning):
+    y, hypotheses = make(h=4)
+    value, other = (
+        metrics.expected_epistemic_calibration_error(y, rows, n_bins=8, binning=binning)
+        for rows in (hypotheses, hypotheses[:, ::-1])
+    )
+    assert other == pytest.approx(value, abs=1e-13)
+
+
+def test_some_binnings_ignore_numbering_at_each_input():
+    y, hypotheses = make(h=6)
+    shuffled = np.random.default_rng(1).permuted(hypotheses, axis=1)
+    for binning in (*SORTED, "quantile"):
+        np.testing.assert_array_equal(
+            metrics.assign_bins(hypotheses, n_bins=30, binning=binning),
+            metrics.assign_bins(shuffled, n_bins=30, binning=binning),
+        )
+    for binning in SORTED:
+        value, other = (
+            metrics.decompose_eece(y, rows, n_bins=30, binning=binning)
+            for rows in (hypotheses, shuffled)
+        )
+        assert other.eece == pytest.approx(value.eece, abs=1e-15)
+        assert other.dispersion == pytest.approx(value.dispersion, abs=1e-15)
+
+
+def test_sorting_takes_exchangeable_scatter_out_of_eece():
+    """A calibrated predictor whose hypotheses are independent draws at every input."""
+    rng = np.random.default_rng(0)
+    p = rng.uniform(0.1, 0.9, 4000)
+    hypotheses = rng.beta(3 * p[:, None], 3 * (1 - p[:, None]), (4000, 50))
+    y = rng.random(4000) < hypotheses.mean(axis=1)
+    raw = metrics.decompose_eece(y, hypotheses, n_bins=40)
+    by_law = metrics.decompose_eece(y, hypotheses, n_bins=40, binning="sorted_kmeans")
+    assert raw.dispersion > 0.8 * hypotheses.var(axis=1).mean()
+    assert by_law.dispersion < 0.1 * raw.dispersion
+    assert by_law.eece < 0.2 * raw.eece
+
+
+@pytest.mark.parametrize("binning", ["kmeans", "sorted_kmeans", "nested", "quantile"])
+def test_symmetry_of_classes(binning):
+    y, hypotheses = make(h=4)
+    bins = metrics.assign_bins(hypotheses, n_bins=9, binning=binning)
+    left = metrics.decompose_eece(y, hypotheses, bins=bins, binning=binning)
+    right = metrics.decompose_eece(1 - y, 1 - hypotheses, bins=bins, binning=binning)
+    for name in ("eece", "calibration", "dispersion"):
+        assert getattr(right, name) == pytest.approx(getattr(left, name), abs=1e-14)
+
+
+def test_kinds_of_input():
+    y, hypotheses = make(h=4, dtype=np.float32)
+    expected = metrics.decompose_eece(y, hypotheses.astype(np.float64), n_bins=9)
+    frozen = hypotheses.copy()
+    frozen.flags.writeable = False
+    variants = {
+        "float32": hypotheses,
+        "read-only": frozen,
+        "fortran": np.asfortranarray(hypotheses),
+        "strided": np.repeat(hypotheses, 2, axis=1)[:, ::2],
+        "list": hypotheses.tolist(),
+    }
+    for name, rows in variants.items():
+        found = metrics.decompose_eece(y.astype(bool), rows, n_bins=9)
+        assert found.eece == pytest.approx(expected.eece, abs=1e-15), name
+        assert found.dispersion == pytest.approx(expected.dispersion, abs=1e-15), name
+
+
+def test_variance_does_not_cancel():
+    hypotheses = np.full((3, 4), 0.7) + np.array([-1e-9, 1e-9, -1e-9, 1e-9])
+    np.testing.assert_allclose(row_moments(hypotheses)[1], 1e-18, rtol=1e-6)
+
+
+# --- Truth
+
+
+def test_tece_of_injective_predictions_is_the_squared_error_of_the_mean():
+    rng = np.random.default_rng(0)
+    p, hypotheses = rng.random(50), rng.random((50, 4))
+    value = metrics.true_epistemic_calibration_error(p, hypotheses)
+    literal = np.mean(
+        np.abs(((p[:, None] - hypotheses) ** 2).mean(axis=1) - hypotheses.var(axis=1))
+    )
+    assert value == pytest.approx(literal, abs=1e-15)
+    assert value == pytest.approx(np.mean((p - hypotheses.mean(axis=1)) ** 2), abs=1e-15)
+
+
+def test_tece_averages_over_level_sets():
+    p = [0.2, 0.6, 0.9]
+    hypotheses = [[0.3, 0.5], [0.3, 0.5], [0.5, 0.3]]
+    assert metrics.true_epistemic_calibration_error(p, hypotheses) == pytest.approx(0.25 / 3)
+    assert metrics.true_epistemic_calibration_error(
+        p, hypotheses, level_sets=False
+    ) == pytest.approx((0.04 + 0.04 + 0.25) / 3)
+
+
+def test_tece_with_reported_uncertainty():
+    # (r − Δ)² + variance − reported = 0 + 0.01 − 0.05.
+    value = metrics.true_epistemic_calibration_error(
+        [0.4], [[0.3, 0.5]], epistemic_uncertainty=[0.05]
+    )
+    assert value == pytest.approx(0.04)
+
+
+def test_equal_rows_are_found_among_signed_zeros():
+    rows = np.array([[0.0, 1.0], [-0.0, 1.0], [1.0, 0.0]])
+    assert group_equal_rows(rows).tolist() == [0, 0, 1] or group_equal_rows(rows).tolist() == [
+        1,
+        1,
+        0,
+    ]
+
+
+# --- Binning
+
+
+def test_kmeans_is_that_of_scikit_learn():
+    _, hypotheses = make()
+    with threadpool_limits(1):
+        expected = KMeans(15, n_init=1, random_state=3).fit(hypotheses)
+    np.testing.assert_array_equal(
+        metrics.assign_bins(hypotheses, n_bins=15, random_state=3), expected.labels_
+    )
+
+
+def test_sorted_rows_have_wasserstein_distance():
+    _, hypotheses = make(n=2, h=50)
+    gap = np.diff(np.sort(hypotheses, axis=1), axis=0)
+    assert np.abs(gap).mean() == pytest.approx(wasserstein_distance(*hypotheses))
+
+
+@pytest.mark.parametrize("binning", BINNINGS)
+@pytest.mark.parametrize("n_samples", [1, 2, 5])
+def test_fewer_samples_than_bins(binning, n_samples):
+    y, hypotheses = make(n=n_samples, h=2)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        bins = metrics.assign_bins(hypotheses, n_bins=100, binning=binning)
+        value = metrics.expected_epistemic_calibration_error(y, hypotheses, bins=bins)
+    assert 1 <= len(np.unique(bins)) <= n_samples
+    assert 0 <= value <= 1
+
+
+@pytest.mark.parametrize("binning", BINNINGS)
+def test_fewer_distinct_rows_than_bins(binning):
+    hypotheses = np.tile([[0.1, 0.2], [0.8, 0.9], [0.4, 0.4]], (20, 1))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        bins = metrics.assign_bins(hypotheses, n_bins=50, binning=binning)
+    assert np.unique(bins).tolist() == [0, 1, 2]
+    assert (bins.reshape(20, 3) == bins[:3]).all()
+
+
+def test_rows_that_differ_by_rounding_raise_no_warning():
+    hypotheses = np.full((40, 2), 0.5) + np.arange(40)[:, None] * 1e-17
+    hypotheses[:, 1] += np.arange(40) % 5 * 2e-16
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        metrics.assign_bins(hypotheses, n_bins=4)
+
+
+@pytest.mark.parametrize("binning", BINNINGS)
+def test_constant_predictions_share_one_bin(binning):
+    assert (metrics.assign_bins(np.full((30, 3), 0.1), n_bins=10, binning=binning) == 0).all()
+
+
+def test_grid_counts_cells_by_hand():
+    rows = [[0.0, 0.0], [0.49, 0.49], [0.5, 0.0], [1.0, 0.0], [1.0, 1.0]]
+    bins = metrics.assign_bins(rows, n_bins=2, binning="grid")
+    assert bins[0] == bins[1] and bins[2] == bins[3]
+    assert len(np.unique(bins)) == 3
+
+
+def test_quantile_bins_are_balanced_and_ordered_by_mean():
+    _, hypotheses = make(n=900, h=7)
+    hypotheses = np.clip(hypotheses, 0.01, 1)
+    bins = metrics.assign_bins(hypotheses, n_bins=9, binning="quantile")
+    assert np.bincount(bins).tolist() == [100] * 9
+    mean, spread = hypotheses.mean(axis=1), hypotheses.std(axis=1)
+    assert mean[bins < 3].max() <= mean[(bins >= 3) & (bins < 6)].min()
+    assert spread[bins == 0].max() <= spread[bins == 1].min()
+
+
+def test_many_rows_are_assigned_to_centres_of_a_part(monkeypatch):
+    from epistemic_calibration.metrics import binning
+
+    _, hypotheses = make(n=500)
+    monkeypatch.setattr(binning, "MAX_KMEANS_ROWS", 100)
+    bins = metrics.assign_bins(hypotheses, n_bins=6)
+    np.testing.assert_array_equal(bins, metrics.assign_bins(hypotheses, n_bins=6))
+    # Every row is nearer to the mean of its own bin's rows, up to the 400 that came later.
+    centres = np.stack([hypotheses[bins == m].mean(axis=0) for m in range(6)])
+    nearest = ((hypotheses[:, None] - centres) ** 2).sum(axis=2).argmin(axis=1)
+    assert (nearest == bins).mean() > 0.9
+
+
+def test_bins_do_not_depend_on_threads():
+    _, hypotheses = make(n=3000, h=20)
+    expected = metrics.assign_bins(hypotheses, n_bins=40)
+    for threads in (1, 2):
+        with threadpool_limits(threads):
+            np.testing.assert_array_equal(metrics.assign_bins(hypotheses, n_bins=40), expected)
+
+
+# --- Wrong input
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"y_true": [-1, 1]}, "y_true must be labels"),
+        ({"y_true": [0, 1, 1]}, "hypotheses has 2 samples"),
+        ({"hypotheses": [0.1, 0.2]}, "hypotheses must have shape"),
+        ({"hypotheses": [[0.1, np.nan], [0.2, 0.3]]}, "1 values that are NaN"),
+        ({"hypotheses": [[0.1, 1.2], [0.2, 0.3]]}, r"hypotheses must be in \[0, 1\]"),
+        ({"hypotheses": [["a"], ["b"]]}, "hypotheses must be real numbers"),
+        ({"hypotheses": np.zeros((2, 0))}, "hypotheses must have shape"),
+        ({"epistemic_uncertainty": [0.1]}, "epistemic_uncertainty has 1 samples"),
+        ({"epistemic_uncertainty": [0.1, -0.1]}, "epistemic_uncertainty must be finite and >= 0"),
+        ({"epistemic_uncertainty": [0.1, np.inf]}, "epistemic_uncertainty must be finite"),
+        ({"bins": [0]}, "bins has 1 samples"),
+        ({"bins": [0.0, 1.0]}, "bins must be integers"),
+        ({"binning": "voronoi"}, "binning must be one of .*sorted_kmeans.* 'voronoi'"),
+        ({"n_bins": 0}, "n_bins must be an integer >= 1"),
+    ],
+)
+@pytest.mark.parametrize(
+    "function", [metrics.expected_epistemic_calibration_error, metrics.decompose_eece]
+)
+def test_wrong_arguments(function, change, message):
+    arguments = {"y_true": [0, 1], "hypotheses": [[0.1, 0.2], [0.3, 0.4]]} | change
+    y, hypotheses = arguments.pop("y_true"), arguments.pop("hypotheses")
+    with pytest.raises(ValueError, match=message):
+        function(y, hypotheses, **arguments)
+
+
+def test_truth_must_be_a_probability():
+    with pytest.raises(ValueError, match="p_true must be in"):
+        metrics.true_epistemic_calibration_error([1.5], [[0.5]])
+    with pytest.raises(ValueError, match="hypotheses has 1 samples"):
+        metrics.true_epistemic_calibration_error([0.5, 0.5], [[0.5]])

@@ -1,0 +1,436 @@
+"""Networks trained in lock step are the networks that plain PyTorch would train."""
+
+import logging
+import math
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+from epistemic_calibration import networks as engine
+from epistemic_calibration.networks import (
+    DropConnect,
+    Dropout,
+    dropconnect_hypotheses,
+    dropout_hypotheses,
+    initial_weights,
+    last_hidden_activations,
+    predict_proba,
+    train_networks,
+)
+
+NOISES = {
+    "none": None,
+    "dropout": Dropout((0.3, 0.2)),
+    "dropconnect": DropConnect(0.3),
+    "dropconnect all": DropConnect(0.3, output_layer=True),
+}
+
+
+def problem(n_samples=150, n_networks=3, n_features=6, seed=0):
+    """Inputs with a dead and a constant feature, and labels that depend on the others."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n_samples, n_features)).astype(np.float32)
+    X[:, 1] = 0
+    X[:, 2] = 0.7
+    scores = X @ rng.normal(size=(n_features, n_networks)) + rng.normal(
+        size=(n_samples, n_networks)
+    )
+    return X, (scores.T > 0).astype(np.uint8)
+
+
+def lock_step(X, labels, *, hidden_sizes=(7, 5), batch_size=32, noise=None, seed=0):
+    layer_sizes = (X.shape[1], *hidden_sizes, 2)
+    seeds = range(seed, seed + len(labels))
+    weights = [
+        np.stack(w) for w in zip(*(initial_weights(layer_sizes, s) for s in seeds), strict=True)
+    ]
+    return engine._LockStepTraining(
+        torch.from_numpy(X),
+        labels,
+        weights,
+        seeds=list(seeds),
+        batch_size=batch_size,
+        learning_rate=1e-3,
+        noise=noise,
+    )
+
+
+def plain_network(weights):
+    layers = []
+    for w in weights:
+        linear = nn.Linear(len(w) - 1, w.shape[1])
+        with torch.no_grad():
+            linear.weight.copy_(torch.tensor(w[:-1].T))
+            linear.bias.copy_(torch.tensor(w[-1]))
+        layers += [linear, nn.ReLU()]
+    return nn.Sequential(*layers[:-1])
+
+
+@pytest.mark.parametrize("noise", NOISES.values(), ids=NOISES)
+@pytest.mark.parametrize("size", [32, 13])
+def test_gradients_are_those_of_autograd(noise, size):
+    X, labels = problem()
+    training = lock_step(X, labels, batch_size=size, noise=noise)
+    step = training.steps[size]
+    indices = torch.randint(len(X), (3, 32), generator=torch.Generator().manual_seed(1))
+    targets = torch.from_numpy(labels.astype(np.float32)).gather(1, indices)
+    logits = torch.zeros((3, 32))
+    step.compute_gradients(indices, targets, logits)
+
+    for k in range(3):
+        weights = [
+            w[k, :n].clone().requires_grad_()
+            for w, n in zip(training.weights, training.n_rows, strict=True)
+        ]
+        used = weights
+        if isinstance(noise, DropConnect):
+            masks = training.weight_masks.blocks
+            used = [w * m[k, : len(w)] for w, m in zip(weights, masks, strict=False)]
+            used += weights[len(masks) :]
+            assert len(masks) == (3 if noise.output_layer else 2)
+        hidden = torch.from_numpy(X)[indices[k, :size]]
+        for i, w in enumerate(used):
+            hidden = hidden @ w[:-1] + w[-1]
+            if i < 2:
+                hidden = hidden.relu()
+                if isinstance(noise, Dropout):
+                    hidden = hidden * step.dropout_masks.blocks[i][k, :size]
+        F.cross_entropy(hidden, targets[k, :size].long()).backward()
+        torch.testing.assert_close(logits[k, :size], (hidden[:, 1] - hidden[:, 0]).detach())
+        for ours, w in zip(training.weight_gradients, weights, strict=True):
+            torch.testing.assert_close(ours[k, : len(w)], w.grad, rtol=1e-4, atol=1e-7)
+            assert not ours[k, len(w) :].any()
+
+
+@pytest.mark.parametrize("batch_size", [32, 50, 1000])
+def test_training_is_that_of_a_plain_loop(batch_size):
+    X, labels = problem(n_samples=150, n_networks=2)
+    seeds, n_epochs = [5, 6], 4
+    trained = train_networks(
+        X,
+        labels,
+        seeds=seeds,
+        hidden_sizes=(10, 4),
+        n_epochs=n_epochs,
+        batch_size=batch_size,
+        learning_rate=3e-3,
+        device="cpu",
+    )
+    inputs = torch.from_numpy(X)
+    for k, seed in enumerate(seeds):
+        network = plain_network(initial_weights((6, 10, 4, 2), seed))
+        optimizer = torch.optim.Adam(network.parameters(), lr=3e-3)
+        order = np.random.Generator(engine._bit_generator(seed, "order"))
+        y = torch.from_numpy(labels[k].astype(np.int64))
+        for _ in range(n_epochs):
+            total = 0.0
+            for batch in torch.from_numpy(order.permutation(len(X))).split(batch_size):
+                loss = F.cross_entropy(network(inputs[batch]), y[batch])
+                optimizer.zero_grad()
+                loss.backward()
+                optimizer.step()
+                total += loss.item() * len(batch)
+        for ours, theirs in zip(trained.weights, network[::2], strict=True):
+            np.testing.assert_allclose(
+                ours[k, :-1], theirs.weight.detach().numpy().T, rtol=1e-4, atol=1e-5
+            )
+            np.testing.assert_allclose(
+                ours[k, -1], theirs.bias.detach().numpy(), rtol=1e-4, atol=1e-5
+            )
+        assert trained.losses[k] == pytest.approx(total / len(X), rel=1e-5)
+        with torch.no_grad():
+            expected = network(inputs).softmax(1)[:, 1].numpy()
+            hidden = network[:-1](inputs).numpy()
+        np.testing.assert_allclose(
+            predict_proba(trained, X, device="cpu")[:, k], expected, atol=1e-5
+        )
+        np.testing.assert_allclose(
+            last_hidden_activations(trained, X, device="cpu")[k], hidden, atol=1e-5
+        )
+
+
+def test_training_learns_what_can_be_learnt():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(1000, 2)).astype(np.float32)
+    labels = (X[:, 0] * X[:, 1] > 0).astype(np.uint8)
+    trained = train_networks(
+        X[:800], labels[None, :800], seeds=[0], n_epochs=30, learning_rate=5e-3, device="cpu"
+    )
+    accuracy = np.mean((predict_proba(trained, X[800:], device="cpu")[:, 0] > 0.5) == labels[800:])
+    assert accuracy > 0.95
+
+
+@pytest.mark.parametrize("noise", NOISES.values(), ids=NOISES)
+@pytest.mark.parametrize(
+    ("n_samples", "batch_size", "hidden_sizes"),
+    [
+        (150, 32, (100, 20)),
+        (37, 5, (100, 20)),
+        (10, 32, (9, 6)),
+        (37, 32, (10, 5)),
+        (37, 1, (3, 1)),
+    ],
+)
+def test_a_network_does_not_depend_on_its_company(noise, n_samples, batch_size, hidden_sizes):
+    # Odd sizes leave neighbours unaligned, unless arrays are padded.
+    X, labels = problem(n_samples=n_samples, n_networks=7)
+    settings = {
+        "n_epochs": 3,
+        "batch_size": batch_size,
+        "hidden_sizes": hidden_sizes,
+        "noise": noise,
+        "device": "cpu",
+    }
+    together = train_networks(X, labels, seeds=range(7), group_size=7, **settings)
+    for group_size in (1, 2, 3, None):
+        split = train_networks(X, labels, seeds=range(7), group_size=group_size, **settings)
+        assert np.array_equal(split.losses, together.losses)
+        for a, b in zip(split.weights, together.weights, strict=True):
+            assert np.array_equal(a, b)
+    alone = train_networks(X, labels[4:5], seeds=[4], **settings)
+    for a, b in zip(alone.weights, together[4:5].weights, strict=True):
+        assert np.array_equal(a, b)
+    assert np.array_equal(
+        predict_proba(alone, X, device="cpu")[:, 0], predict_proba(together, X, device="cpu")[:, 4]
+    )
+
+
+def test_company_does_not_matter_at_the_size_of_the_benchmark():
+    X, labels = problem(n_samples=70, n_networks=7, n_features=138)
+    settings = {"n_epochs": 2, "device": "cpu"}
+    together = train_networks(X, labels, seeds=range(7), group_size=7, **settings)
+    for k in range(7):
+        alone = train_networks(X, labels[k : k + 1], seeds=[k], **settings)
+        for a, b in zip(alone.weights, together[k : k + 1].weights, strict=True):
+            assert np.array_equal(a, b)
+
+
+def test_networks_differ_by_their_seed_and_repeat_with_it():
+    X, labels = problem(n_networks=1)
+    labels = np.repeat(labels, 3, axis=0)
+    for noise in NOISES.values():
+        trained = train_networks(X, labels, seeds=[1, 2, 1], n_epochs=2, noise=noise, device="cpu")
+        assert not np.array_equal(trained.weights[0][0], trained.weights[0][1])
+        assert np.array_equal(trained.weights[0][0], trained.weights[0][2])
+
+
+def test_masks_change_training():
+    X, labels = problem(n_networks=1)
+    settings = {"seeds": [1], "n_epochs": 2, "device": "cpu"}
+    trained = [train_networks(X, labels, noise=n, **settings) for n in NOISES.values()]
+    first_weights = [t.weights[0] for t in trained]
+    for i in range(len(first_weights)):
+        for j in range(i):
+            assert not np.array_equal(first_weights[i], first_weights[j])
+
+
+@pytest.mark.parametrize("noise", [Dropout((0.0, 0.0)), DropConnect(0.0)])
+def test_masks_that_drop_nothing_change_nothing(noise):
+    X, labels = problem()
+    settings = {"seeds": range(3), "n_epochs": 2, "device": "cpu"}
+    masked = train_networks(X, labels, noise=noise, **settings)
+    plain = train_networks(X, labels, **settings)
+    for a, b in zip(masked.weights, plain.weights, strict=True):
+        assert np.array_equal(a, b)
+
+
+def test_weights_of_a_feature_that_is_always_zero_stay_as_drawn():
+    X, labels = problem()
+    trained = train_networks(X, labels, seeds=range(3), n_epochs=2, device="cpu")
+    for k in range(3):
+        start = initial_weights((6, 100, 20, 2), k)[0]
+        moved = (trained.weights[0][k] != start).any(axis=1)
+        assert moved.tolist() == [True, False, True, True, True, True, True]
+    # ... and count in prediction where the feature is not zero.
+    X_new = X.copy()
+    X_new[:, 1] = 5
+    assert not np.array_equal(
+        predict_proba(trained, X, device="cpu"), predict_proba(trained, X_new, device="cpu")
+    )
+
+
+def test_all_features_may_be_zero():
+    labels = np.array([[0, 1, 1, 1]])
+    trained = train_networks(
+        np.zeros((4, 3)), labels, seeds=[0], n_epochs=500, learning_rate=1e-2, device="cpu"
+    )
+    np.testing.assert_allclose(
+        predict_proba(trained, np.zeros((2, 3)), device="cpu"), 0.75, atol=0.02
+    )
+
+
+@pytest.mark.parametrize("n_samples", [1, 10])
+@pytest.mark.parametrize("noise", NOISES.values(), ids=NOISES)
+def test_tiny_sets_of_one_class_are_learnt(n_samples, noise):
+    X, _ = problem(n_samples=n_samples)
+    trained = train_networks(
+        X,
+        np.ones((1, n_samples)),
+        seeds=[0],
+        n_epochs=200,
+        learning_rate=1e-2,
+        noise=noise,
+        device="cpu",
+    )
+    assert (predict_proba(trained, X, device="cpu") > 0.95).all()
+
+
+def test_any_number_of_hidden_layers():
+    X, labels = problem()
+    for sizes in ([4], [5, 4, 3, 2]):
+        trained = train_networks(
+            X, labels, seeds=range(3), hidden_sizes=sizes, n_epochs=1, device="cpu"
+        )
+        assert [w.shape for w in trained.weights] == [
+            (3, a + 1, b) for a, b in zip([6, *sizes], [*sizes, 2], strict=True)
+        ]
+        assert predict_proba(trained, X, device="cpu").shape == (150, 3)
+
+
+def test_initial_weights_are_distributed_as_those_of_torch():
+    ours = initial_weights((400, 300, 2), seed=0)
+    theirs = nn.Linear(400, 300)
+    for values in (ours[0], theirs.weight.detach().numpy()):
+        assert np.abs(values).max() <= 1 / math.sqrt(400)
+        # Uniform on (-b, b): mean 0, variance b^2 / 3, fourth moment b^4 / 5.
+        n, b = values.size, 1 / math.sqrt(400)
+        assert abs(values.mean()) < 5 * b / math.sqrt(3 * n)
+        spread = b**2 * math.sqrt((1 / 5 - 1 / 9) / n)
+        assert abs((values**2).mean() - b**2 / 3) < 5 * spread
+    assert [w.shape for w in ours] == [(401, 300), (301, 2)]
+    assert not np.array_equal(ours[0], initial_weights((400, 300, 2), seed=1)[0])
+
+
+def test_masks_are_bernoulli_and_scaled_to_mean_one():
+    shapes, probabilities = [(500, 40), (3, 7)], [0.3, 0.2]
+    masks = engine._Masks(shapes, probabilities, n_networks=2, device=torch.device("cpu"))
+    generators = [engine._bit_generator(seed, "masks") for seed in (0, 1)]
+    masks.draw(generators)
+    first = masks.blocks[0].clone()
+    assert [tuple(b.shape) for b in masks.blocks] == [(2, 500, 40), (2, 3, 7)]
+    for block, p in zip(masks.blocks, probabilities, strict=True):
+        values = np.unique(block.numpy())
+        np.testing.assert_allclose(values, [0, 1 / (1 - p)], rtol=1e-4)
+    for k in range(2):
+        n, kept = first[k].numel(), (first[k] > 0).float().mean().item()
+        assert abs(kept - 0.7) < 5 * math.sqrt(0.3 * 0.7 / n)
+    assert not torch.equal(first[0], first[1])
+    masks.draw(generators)
+    agreement = (masks.blocks[0] == first).float().mean().item()
+    # Independent masks agree with probability 0.7^2 + 0.3^2 = 0.58.
+    assert abs(agreement - 0.58) < 5 * math.sqrt(0.58 * 0.42 / first.numel())
+
+
+def test_prediction_without_masks_is_the_network_itself():
+    X, labels = problem(n_networks=1)
+    trained = train_networks(X, labels, seeds=[0], n_epochs=2, device="cpu")
+    expected = np.repeat(predict_proba(trained, X, device="cpu"), 3, axis=1)
+    common = {"n_hypotheses": 3, "seed": 0, "device": "cpu"}
+    np.testing.assert_allclose(
+        dropconnect_hypotheses(trained, X, DropConnect(0.0, output_layer=True), **common),
+        expected,
+        atol=1e-6,
+    )
+    for shared in (True, False):
+        hypotheses = dropout_hypotheses(
+            trained, X, Dropout((0.0, 0.0)), shared_masks=shared, **common
+        )
+        np.testing.assert_allclose(hypotheses, expected, atol=1e-6)
+
+
+def test_prediction_is_the_same_in_pieces(monkeypatch):
+    X, labels = problem(n_networks=2)
+    trained = train_networks(X, labels, seeds=range(2), n_epochs=1, device="cpu")
+    whole = predict_proba(trained, X, device="cpu")
+    monkeypatch.setattr(engine, "_CHUNK", 40)
+    np.testing.assert_allclose(predict_proba(trained, X, device="cpu"), whole, atol=1e-6)
+
+
+def test_global_state_is_left_alone():
+    X, labels = problem()
+    torch.manual_seed(3)
+    before = torch.random.get_rng_state()
+    np_before = np.random.get_state()[1].copy()  # noqa: NPY002
+    train_networks(X, labels, seeds=range(3), n_epochs=1, noise=DropConnect(0.3), device="cpu")
+    assert torch.equal(torch.random.get_rng_state(), before)
+    assert np.array_equal(np.random.get_state()[1], np_before)  # noqa: NPY002
+    for flushed in (True, False):
+        torch.set_flush_denormal(flushed)
+        with engine._denormals_flushed():
+            assert torch.full((), 1e-40).mul(1).item() == 0
+        assert (torch.full((), 1e-40).mul(1).item() == 0) == flushed
+
+
+def test_inputs_are_left_alone_and_may_be_read_only_and_strided():
+    X, labels = problem()
+    strided = np.asfortranarray(X)
+    for array in (strided, labels):
+        array.setflags(write=False)
+    kept = strided.copy()
+    settings = {"seeds": range(3), "n_epochs": 1, "device": "cpu"}
+    a = train_networks(strided, labels, **settings)
+    b = train_networks(X.astype(float), labels.astype(bool), **settings)
+    assert np.array_equal(strided, kept)
+    assert np.array_equal(a.weights[0], b.weights[0])
+
+
+def test_progress_is_logged(caplog):
+    X, labels = problem()
+    with caplog.at_level(logging.INFO, logger="epistemic_calibration"):
+        train_networks(X, labels, seeds=range(3), n_epochs=2, group_size=2, device="cpu")
+    assert len(caplog.messages) == 4
+    assert caplog.messages[0].startswith("networks 1-2 of 3, epoch 1/2: mean loss 0.")
+    assert caplog.messages[3].startswith("networks 3-3 of 3, epoch 2/2: mean loss 0.")
+
+
+def test_a_loss_that_is_not_finite_is_an_error():
+    X, labels = problem()
+    with pytest.raises(FloatingPointError, match="learning_rate=1e"):
+        train_networks(X, labels, seeds=range(3), learning_rate=1e30, device="cpu")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"X": np.zeros(5)}, "X has shape"),
+        ({"X": np.full((150, 6), np.nan)}, "NaN"),
+        ({"labels": np.zeros((2, 150))}, "labels has shape"),
+        ({"labels": np.full((3, 150), 2)}, "labels must be 0 or 1"),
+        ({"labels": np.full((3, 150), -1)}, "labels must be 0 or 1"),
+        ({"n_epochs": 0}, "n_epochs=0"),
+        ({"batch_size": 0}, "batch_size=0"),
+        ({"group_size": 0}, "group_size=0"),
+        ({"learning_rate": 0}, "learning_rate=0"),
+        ({"learning_rate": math.inf}, "learning_rate=inf"),
+        ({"hidden_sizes": []}, "hidden_sizes"),
+        ({"hidden_sizes": [3, 0]}, "hidden_sizes"),
+        ({"noise": Dropout((0.3,))}, "drop_probabilities"),
+        ({"noise": Dropout((0.3, 1.0))}, "drop probability"),
+        ({"noise": DropConnect(-0.1)}, "drop probability"),
+        ({"device": "tpu"}, "device='tpu'"),
+    ],
+)
+def test_wrong_arguments_are_named(change, message):
+    X, labels = problem()
+    arguments = {"X": X, "labels": labels, "seeds": range(3), "device": "cpu", **change}
+    with pytest.raises(ValueError, match=message):
+        train_networks(**arguments)
+
+
+def test_absent_cuda_is_an_error_only_where_it_is_asked_for(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    assert engine.resolve_device("auto").type == "cpu"
+    with pytest.raises(ValueError, match="no CUDA device"):
+        engine.resolve_device("cuda")
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs CUDA")
+@pytest.mark.parametrize("noise", NOISES.values(), ids=NOISES)
+def test_cuda_agrees_with_the_cpu(noise):
+    X, labels = problem()
+    settings = {"seeds": range(3), "n_epochs": 2, "noise": noise}
+    cpu, cuda = (train_networks(X, labels, device=d, **settings) for d in ("cpu", "cuda"))
+    np.testing.assert_allclose(cuda.losses, cpu.losses, rtol=1e-3)

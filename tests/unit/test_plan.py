@@ -1,0 +1,103 @@
+"""Specs hold what a job depends on, and nothing else."""
+
+import copy
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+
+from epistemic_calibration.config import resolve_config
+from epistemic_calibration.plan import Plan
+
+ROOT = Path(__file__).parents[2]
+SHIPPED = yaml.safe_load((ROOT / "config.yaml").read_text())
+DIGITS = {"dataset": "digits", "seed": 0}
+
+
+def plan(change=lambda config: None, base_dir=ROOT):
+    config = copy.deepcopy(SHIPPED)
+    change(config)
+    return Plan(resolve_config(config, base_dir), base_dir)
+
+
+def fingerprints(plan):
+    found = {"images": plan.fingerprint("images", dataset="digits")}
+    for stage in ("autoencoder", "latents", "neighbors"):
+        found[stage] = plan.fingerprint(stage, **DIGITS)
+    for method in ("random_forest", "eknn"):
+        for stage in ("hypotheses", "scores"):
+            found[f"{stage} {method}"] = plan.fingerprint(stage, method=method, **DIGITS)
+    found["tables"] = plan.fingerprint("tables", dataset="digits")
+    found["figures"] = plan.fingerprint("figures", dataset="digits")
+    return found
+
+
+@pytest.mark.parametrize(
+    ("change", "changed"),
+    [
+        (lambda c: c.update(tasks_per_job=3), set()),
+        (lambda c: c.update(data_dir="elsewhere"), set()),
+        (lambda c: c["datasets"].pop("mnist") and c.update(benchmark=["digits"]), set()),
+        (
+            lambda c: c["methods"]["eknn"].update(alpha=0.5),
+            {"hypotheses eknn", "scores eknn", "tables", "figures"},
+        ),
+        (
+            lambda c: c["scores"].update(ece_n_bins=11),
+            {"scores eknn", "scores random_forest", "tables", "figures"},
+        ),
+        (lambda c: c["methods"]["eknn"].update(label="EKNN"), {"tables", "figures"}),
+        (lambda c: c.update(seeds=[0, 1]), {"tables", "figures"}),
+        (
+            lambda c: c["latents"].update(n_neighbors=15),
+            {"neighbors", "hypotheses eknn", "scores eknn", "tables", "figures"},
+        ),
+        (
+            lambda c: c["latents"].update(scaling="standard"),
+            set(fingerprints(plan())) - {"images", "autoencoder"},
+        ),
+        (lambda c: c["datasets"]["digits"].update(split_seed=1), set(fingerprints(plan()))),
+        (lambda c: c.update(threads=2), set(fingerprints(plan()))),
+    ],
+)
+def test_a_change_reaches_what_depends_on_it(change, changed):
+    before, after = fingerprints(plan()), fingerprints(plan(change))
+    assert {name for name in before if before[name] != after[name]} == changed
+
+
+def test_tasks_are_the_classes_in_their_order():
+    assert plan().tasks("digits") == {str(k): k for k in range(10)}
+    chosen = plan(lambda c: c["datasets"]["digits"].update(tasks=["8", "0"]))
+    assert chosen.tasks("digits") == {"8": 8, "0": 0}
+
+
+def test_an_unknown_task_is_named():
+    wrong = plan(lambda c: c["datasets"]["digits"].update(tasks=["ten"]))
+    with pytest.raises(ValueError, match=r"datasets\.digits\.tasks: no class 'ten'; the classes"):
+        wrong.tasks("digits")
+
+
+@pytest.mark.parametrize(("size", "n_chunks"), [(1, 10), (3, 4), (10, 1), (99, 1)])
+def test_chunks_cover_all_tasks_once(size, n_chunks):
+    chunks = plan(lambda c: c.update(tasks_per_job=size)).task_chunks("digits")
+    assert len(chunks) == n_chunks
+    assert [task for chunk in chunks for task in chunk] == [str(k) for k in range(10)]
+
+
+def test_predictions_are_told_by_content(tmp_path):
+    def use(config):
+        pattern = "{dataset}-{seed}-{task}.npz"
+        config["methods"]["mine"] = {"predictions": pattern, "datasets": ["digits"]}
+        config["datasets"]["digits"]["tasks"] = ["0"]
+
+    path = tmp_path / "digits-0-0.npz"
+    with pytest.raises(ValueError, match=r"methods\.mine\.predictions: no such file"):
+        plan(use, tmp_path).fingerprint("predictions", method="mine", **DIGITS)
+    found = []
+    for value in (0.1, 0.2, 0.1):
+        np.savez(path, hypotheses=np.full((3, 2), value), y_true=[0, 1, 0])
+        found.append(plan(use, tmp_path).fingerprint("scores", method="mine", **DIGITS))
+    assert found[0] == found[2] != found[1]
+    assert "mine" in plan(use, tmp_path).methods("digits")
+    assert "mine" not in plan(use, tmp_path).methods("mnist")

@@ -1,0 +1,140 @@
+"""Predictions made elsewhere are read as they are, or refused with the file named."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.metrics import brier_score_loss
+
+from epistemic_calibration.plan import SCRIPTS
+from epistemic_calibration.predictions import PredictionsError, import_tasks, read_predictions
+from epistemic_calibration.provenance import fingerprint, read_npz, write_npz
+
+RNG = np.random.default_rng(0)
+Y_TRUE = RNG.integers(0, 2, 200)
+HYPOTHESES = RNG.random((200, 7))
+
+
+@pytest.fixture
+def npz(tmp_path):
+    path = tmp_path / "mine.npz"
+    np.savez(path, hypotheses=HYPOTHESES, y_true=Y_TRUE)
+    return path
+
+
+@pytest.fixture
+def csv(tmp_path):
+    path = tmp_path / "mine.csv"
+    columns = {f"member {j}": HYPOTHESES[:, j] for j in range(7)}
+    pd.DataFrame({"y_true": Y_TRUE, **columns}).to_csv(path, index=False)
+    return path
+
+
+def test_npz_and_csv_hold_the_same(npz, csv):
+    from_npz, from_csv = read_predictions(npz), read_predictions(csv)
+    assert set(from_npz) == set(from_csv) == {"hypotheses", "y_true"}
+    np.testing.assert_array_equal(from_npz["y_true"], Y_TRUE)
+    np.testing.assert_array_equal(from_csv["hypotheses"], from_npz["hypotheses"])
+    np.testing.assert_array_equal(from_npz["hypotheses"], HYPOTHESES.astype(np.float32))
+
+
+def test_reported_values_are_kept(tmp_path):
+    path = tmp_path / "mine.npz"
+    eu, prediction = RNG.random(200), RNG.random(200)
+    np.savez(
+        path,
+        hypotheses=HYPOTHESES,
+        y_true=Y_TRUE,
+        epistemic_uncertainty=eu,
+        prediction=prediction,
+    )
+    arrays = read_predictions(path)
+    np.testing.assert_allclose(arrays["epistemic_uncertainty"], eu, rtol=1e-6)
+    np.testing.assert_allclose(arrays["prediction"], prediction, rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("arrays", "words"),
+    [
+        ({"hypotheses": HYPOTHESES}, "lacks y_true"),
+        ({"y_true": Y_TRUE, "probs": HYPOTHESES}, "lacks hypotheses; it holds y_true, probs"),
+        ({"hypotheses": HYPOTHESES, "y_true": Y_TRUE * 2 - 1}, r"y_true must be .*\[-1, 1\]"),
+        ({"hypotheses": HYPOTHESES[:10], "y_true": Y_TRUE}, r"shape \(10, 7\), expected \(200, "),
+        ({"hypotheses": HYPOTHESES[:, 0], "y_true": Y_TRUE}, r"shape \(200,\), expected"),
+        ({"hypotheses": HYPOTHESES * 2, "y_true": Y_TRUE}, r"expected values in \[0, 1\]"),
+        ({"hypotheses": np.where(HYPOTHESES > 0.5, np.nan, 0.1), "y_true": Y_TRUE}, "NaN"),
+    ],
+)
+def test_faults_name_the_file(tmp_path, arrays, words):
+    path = tmp_path / "mine.npz"
+    np.savez(path, **arrays)
+    with pytest.raises(PredictionsError, match=f"mine.npz.*{words}"):
+        read_predictions(path)
+
+
+def test_a_column_of_text_is_named(tmp_path):
+    path = tmp_path / "mine.csv"
+    pd.DataFrame({"y_true": Y_TRUE, "h": HYPOTHESES[:, 0], "id": "a"}).to_csv(path, index=False)
+    with pytest.raises(PredictionsError, match=r"mine\.csv: column\(s\) id hold no numbers"):
+        read_predictions(path)
+
+
+def test_a_missing_and_a_truncated_file_are_named(tmp_path, npz):
+    with pytest.raises(PredictionsError, match=r"no such file of predictions: .*nowhere\.npz"):
+        read_predictions(tmp_path / "nowhere.npz")
+    npz.write_bytes(npz.read_bytes()[:500])
+    with pytest.raises(PredictionsError, match=r"mine\.npz cannot be read"):
+        read_predictions(npz)
+
+
+def test_the_script_scores_a_file_alone(csv, tmp_path):
+    output = tmp_path / "scores.csv"
+    command = [sys.executable, str(SCRIPTS / "evaluate_predictions.py"), str(csv)]
+    done = subprocess.run(
+        [*command, "--n-bins", "10", "--output", str(output)],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=tmp_path,
+    )
+    scores = pd.read_csv(output).set_index("metric")["value"]
+    expected = brier_score_loss(Y_TRUE, HYPOTHESES.astype(np.float32).mean(axis=1))
+    assert scores["brier"] == pytest.approx(expected, rel=1e-6)
+    assert re.search(rf"eece\s+{scores['eece']:.6f}", done.stdout)
+
+
+def test_the_script_tells_a_fault_in_one_line(tmp_path):
+    command = [sys.executable, str(SCRIPTS / "evaluate_predictions.py"), "nowhere.npz"]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
+    assert done.returncode == 1
+    assert done.stderr == "evaluate_predictions: no such file of predictions: nowhere.npz\n"
+
+
+@pytest.fixture
+def latents(tmp_path):
+    path = tmp_path / "latents.npz"
+    spec = {"stage": "latents"}
+    write_npz(path, {"y_test": Y_TRUE, "class_names": np.array(["cat", "dog"])}, spec)
+    settings = {"dataset": "pets", "method": "mine", "seed": 0}
+    return path, {"settings": settings, "inputs": {"latents": fingerprint(spec)}}
+
+
+def test_import_writes_the_contract_file(npz, latents, tmp_path):
+    latents_path, spec = latents
+    output = tmp_path / "out" / "dog.npz"
+    import_tasks(spec, latents_path=latents_path, input_paths=[npz], output_paths=[output])
+    arrays, record = read_npz(output, expected_fingerprint=fingerprint(spec))
+    assert record["task"] == "dog"
+    np.testing.assert_array_equal(arrays["y_true"], Y_TRUE)
+
+
+def test_import_refuses_labels_in_another_order(npz, latents, tmp_path):
+    latents_path, spec = latents
+    with pytest.raises(PredictionsError, match="differs from the labels of task cat in 200 of 200"):
+        import_tasks(
+            spec, latents_path=latents_path, input_paths=[npz], output_paths=[Path("cat.npz")]
+        )

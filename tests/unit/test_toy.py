@@ -1,0 +1,359 @@
+import numpy as np
+import pandas as pd
+import pytest
+
+from epistemic_calibration import metrics, toy, toy_figures
+from epistemic_calibration.methods import Predictions
+
+SMALL = {"n_test": 400, "n_bins": 10}
+FOREST = {"n_estimators": 10, "min_samples_leaf": 2}
+
+
+def test_true_probability_is_bayes_rule():
+    X = np.random.default_rng(0).uniform(-6, 6, (200, 2))
+    negative, positive = (
+        np.exp(-((X - mean) ** 2).sum(axis=1) / (2 * 3.0)) for mean in ((2.5, 2.5), (-2.5, -2.5))
+    )
+    np.testing.assert_allclose(
+        toy.true_probability(X), positive / (positive + negative), rtol=1e-12
+    )
+
+
+def test_true_probability_matches_frequencies():
+    """Observed positives lie within 4.5 standard deviations of the sum of p, per cell."""
+    X, y = toy.sample_mixture(400_000, random_state=1)
+    p = toy.true_probability(X)
+    # Cells of x, not of p: a p that is wrong must not choose its own cells.
+    cells = np.floor(X[:, 0]).astype(int) * 100 + np.floor(X[:, 1]).astype(int)
+    _, cells = np.unique(cells, return_inverse=True)
+    excess = np.bincount(cells, weights=y - p)
+    variance = np.bincount(cells, weights=p * (1 - p))
+    informative = variance > 10
+    assert informative.sum() > 30
+    assert np.all(np.abs(excess[informative]) < 4.5 * np.sqrt(variance[informative]))
+
+
+def test_mixture_has_the_stated_moments():
+    n = 200_000
+    X, y = toy.sample_mixture(n, random_state=2)
+    assert X.dtype == np.float32
+    assert X.shape == (n, 2)
+    assert abs(y.mean() - 0.5) < 4.5 * 0.5 / np.sqrt(n)
+    for label, mean in ((0, 2.5), (1, -2.5)):
+        part = X[y == label].astype(np.float64)
+        tolerance = 4.5 * np.sqrt(3 / len(part))
+        np.testing.assert_allclose(part.mean(axis=0), mean, atol=tolerance)
+        # Var of a sample variance: 2σ⁴/n; of a sample covariance of independents: σ⁴/n.
+        np.testing.assert_allclose(
+            np.cov(part.T), 3 * np.eye(2), atol=4.5 * 3 * np.sqrt(2 / len(part))
+        )
+
+
+def test_density_integrates_to_one_and_weighs_the_classes():
+    axis, step = np.linspace(-14, 14, 401, retstep=True)
+    grid = np.stack(np.meshgrid(axis, axis), axis=-1).reshape(-1, 2)
+    density = toy.mixture_density(grid) * step**2
+    assert density.sum() == pytest.approx(1, abs=1e-8)
+    assert density @ toy.true_probability(grid) == pytest.approx(0.5, abs=1e-8)
+
+
+def test_samples_follow_the_seed():
+    first, again, other = (toy.sample_mixture(50, seed) for seed in (3, 3, 4))
+    np.testing.assert_array_equal(first[0], again[0])
+    np.testing.assert_array_equal(first[1], again[1])
+    assert not np.array_equal(first[0], other[0])
+
+
+def test_training_sets_have_both_classes():
+    # A draw of two points lacks a class with probability 1/2, so some of 20 are redrawn.
+    labels = [toy.sample_training_set(2, seed)[1] for seed in range(20)]
+    assert all(sorted(y) == [0, 1] for y in labels)
+
+
+def test_a_training_set_is_redrawn_until_both_classes_are_there(monkeypatch):
+    draws = []
+
+    def sample(n_samples, random_state):
+        draws.append(random_state)
+        y = np.zeros(n_samples, dtype=np.uint8)
+        y[0] = len(draws) > 2
+        return np.full((n_samples, 2), len(draws), dtype=np.float32), y
+
+    monkeypatch.setattr(toy, "sample_mixture", sample)
+    X, y = toy.sample_training_set(10, 0)
+    assert len(set(draws)) == 3
+    assert y.sum() == 1
+    assert X[0, 0] == 3
+
+
+@pytest.mark.parametrize(
+    ("call", "match"),
+    [
+        (lambda: toy.sample_mixture(0, 0), "n_samples"),
+        (lambda: toy.sample_training_set(1, 0), "n_samples"),
+        (lambda: toy.corrupt_inputs(np.zeros((2, 2)), 1.5, 0), r"noise_level.*\[0, 1\].*1.5"),
+        (lambda: toy.corrupt_inputs(np.zeros((2, 2)), -0.1, 0), "noise_level"),
+        (lambda: toy.uncertainty_maps("no_such_method", seed=0, n_grid=2), "no_such_method"),
+    ],
+)
+def test_bad_input_is_named(call, match):
+    with pytest.raises(ValueError, match=match):
+        call()
+
+
+@pytest.mark.parametrize("noise_level", [0, 0.1, 0.5, 0.95, 1])
+def test_noise_replaces_the_stated_fraction_within_the_range(noise_level):
+    X, _ = toy.sample_mixture(50, random_state=5)
+    original = X.copy()
+    noisy = toy.corrupt_inputs(X, noise_level, random_state=6)
+    np.testing.assert_array_equal(X, original)
+    assert noisy.dtype == X.dtype
+    assert np.count_nonzero(noisy != X) == round(noise_level * X.size)
+    assert np.all((noisy >= X.min(axis=0)) & (noisy <= X.max(axis=0)))
+
+
+def test_noise_is_uniform_over_the_range_of_each_feature():
+    X = np.stack([np.linspace(0, 1, 4000), np.linspace(-50, 50, 4000) ** 3], axis=1)
+    noisy = toy.corrupt_inputs(X, 1.0, random_state=7)
+    unit = (noisy - X.min(axis=0)) / np.ptp(X, axis=0)
+    # Kolmogorov's statistic of 4000 draws exceeds 1.95/√n with probability 0.001.
+    for column in np.sort(unit, axis=0).T:
+        assert np.abs(column - np.arange(0.5, 4000) / 4000).max() < 1.95 / np.sqrt(4000)
+
+
+def test_more_noise_keeps_what_less_noise_replaced():
+    X, _ = toy.sample_mixture(50, random_state=5)
+    little, much = (toy.corrupt_inputs(X, level, random_state=6) for level in (0.2, 0.6))
+    replaced = little != X
+    np.testing.assert_array_equal(little[replaced], much[replaced])
+
+
+def _known_predictor(p, delta, n_hypotheses=4):
+    """Hypotheses around p + delta with a spread that says nothing of the truth."""
+    offsets = np.tile([-1, 1], n_hypotheses // 2)
+    return p[:, None] + delta + 2.0**-4 * offsets
+
+
+@pytest.mark.parametrize("level_sets", [True, False])
+def test_tece_of_known_predictors_is_exact(level_sets):
+    # Dyadic numbers make every sum exact.
+    p = np.array([0.25, 0.5, 0.625, 0.5, 0.25])
+    for delta in (0.0, 2.0**-3):
+        hypotheses = _known_predictor(p, delta)
+        tece = metrics.true_epistemic_calibration_error(p, hypotheses, level_sets=level_sets)
+        assert tece == delta**2
+
+
+def test_tece_of_a_constant_on_cells_is_judged_by_the_mean_over_the_cell():
+    p = np.array([0.25, 0.75, 0.5])
+    hypotheses = np.full((3, 2), 0.5)
+    assert metrics.true_epistemic_calibration_error(p, hypotheses) == 0
+    assert metrics.true_epistemic_calibration_error(p, hypotheses, level_sets=False) == (
+        2 * 0.25**2 / 3
+    )
+
+
+@pytest.mark.parametrize("delta", [0.0, 0.05])
+def test_eece_goes_to_tece(delta):
+    """Theorem 3 on a predictor whose error is known, at growing N and M.
+
+    The error of the mean is ±delta by the side of p = 1/2, where h jumps, so that h tells
+    them apart; the centred hypotheses do not depend on x, so W = 0 in any bin. What is left
+    is the noise of the labels: g² is too large by M/N · mean p(1 − p) ≤ M/(4N) on average,
+    with a standard deviation of at most sqrt(2M)/(4N) + 2·delta·sqrt(1/(4N)); and the one bin
+    that may lie across the jump, of about 1/M of the samples.
+    """
+    errors = []
+    for n_samples, n_bins in ((300, 10), (3_000, 25), (30_000, 50)):
+        X, _ = toy.sample_mixture(n_samples, random_state=8)
+        p = 0.2 + 0.6 * toy.true_probability(X)
+        y = np.random.default_rng(9).random(n_samples) < p
+        hypotheses = _known_predictor(p, delta * np.where(p > 0.5, 1, -1)[:, None])
+        tece = metrics.true_epistemic_calibration_error(p, hypotheses)
+        assert tece == pytest.approx(delta**2, abs=1e-12)
+        eece = metrics.expected_epistemic_calibration_error(y, hypotheses, n_bins=n_bins)
+        noise = (n_bins + 4.5 * np.sqrt(2 * n_bins)) / (4 * n_samples)
+        noise += 4.5 * 2 * delta * np.sqrt(0.25 / n_samples)
+        errors.append(abs(eece - tece))
+        assert errors[-1] < noise + 3 * delta**2 / n_bins
+    assert errors[-1] < errors[0] / 4
+
+
+def test_the_oracle_is_calibrated_with_and_without_spread():
+    X, _ = toy.sample_mixture(300, random_state=10)
+    p = toy.true_probability(X)
+    sure, spread = (
+        toy.Oracle(spread=spread, n_hypotheses=9).fit(X, None).sample_hypotheses(X)
+        for spread in (0, 1)
+    )
+    np.testing.assert_array_equal(sure, np.repeat(p[:, None], 9, axis=1))
+    np.testing.assert_allclose(spread.mean(axis=1), p, rtol=1e-12)
+    assert spread.min() >= 0
+    assert spread.max() <= 1
+    # u evenly spaced on [-1, 1] at 9 points has variance 5/12.
+    np.testing.assert_allclose(spread.var(axis=1), np.minimum(p, 1 - p) ** 2 * 5 / 12, rtol=1e-6)
+    for hypotheses in (sure, spread):
+        assert metrics.true_epistemic_calibration_error(p, hypotheses) < 1e-30
+
+
+def test_the_map_weighs_level_sets_by_the_density():
+    predictions = Predictions(np.array([[0.0, 1.0], [0.0, 1.0], [0.25, 0.25]]))
+    p_true, weights = np.array([0.0, 0.8, 0.5]), np.array([3.0, 1.0, 1.0])
+    uncertainty, error = toy.uncertainty_and_error(p_true, predictions, weights=weights)
+    np.testing.assert_allclose(uncertainty, [0.25, 0.25, 0])
+    # P(Y = 1 | first level set) = 0.8/4 = 0.2: (0.2² + 0.8²)/2.
+    np.testing.assert_allclose(error, [0.34, 0.34, 0.0625])
+
+
+def test_the_map_shows_the_reported_uncertainty():
+    reported = np.array([0.125, 0.5])
+    predictions = Predictions(np.array([[0.0, 1.0], [0.5, 0.5]]), epistemic_uncertainty=reported)
+    uncertainty, error = toy.uncertainty_and_error(
+        np.array([0.5, 0.0]), predictions, weights=np.ones(2)
+    )
+    np.testing.assert_array_equal(uncertainty, reported)
+    np.testing.assert_allclose(error, [0.25, 0.25])
+
+
+def test_uncertainty_maps_of_a_forest():
+    table = toy.uncertainty_maps("random_forest", seed=0, parameters=FOREST, n_grid=12)
+    grid, training = table[table["kind"] == "grid"], table[table["kind"] == "training"]
+    assert len(grid) == 144
+    assert len(training) == 10
+    assert set(training["y"]) == {0, 1}
+    assert grid["y"].isna().all()
+    assert grid[["x1", "x2"]].abs().to_numpy().max() == toy.MAP_LIMIT
+    # Proposition 1: the expected squared error is never below the variance of the hypotheses.
+    assert (grid["expected_squared_error"] >= grid["epistemic_uncertainty"]).all()
+    # A forest is constant on cells, and so is the truth that it is held against.
+    cells = grid.groupby("epistemic_uncertainty")["expected_squared_error"].nunique()
+    assert len(cells) < 60
+
+
+@pytest.mark.parametrize(
+    ("method", "parameters"),
+    [("random_forest", FOREST), ("centroids", {"n_hypotheses": 20}), ("oracle", {"spread": 0.5})],
+)
+def test_eece_per_method(method, parameters):
+    table = toy.eece_per_method(method, seed=1, parameters=parameters, **SMALL)
+    assert not table.duplicated("metric").any()
+    assert np.isfinite(table["value"]).all()
+    value = table.set_index("metric")["value"]
+    assert value["accuracy"] > 0.85
+    if method == "oracle":
+        assert value["tece"] < 1e-30
+    else:
+        assert value["tece"] > 0
+    assert set(table["n_train"]) == {50}
+    assert set(table["n_test"]) == {400}
+    again = toy.eece_per_method(method, seed=1, parameters=parameters, **SMALL)
+    pd.testing.assert_frame_equal(table, again)
+
+
+def test_methods_of_an_experiment_share_their_data():
+    tables = [
+        toy.eece_per_method("oracle", seed=2, parameters={"n_hypotheses": n}, **SMALL)
+        for n in (2, 5)
+    ]
+    tables.append(toy.eece_per_method("random_forest", seed=2, parameters=FOREST, **SMALL))
+    accuracies = [table.set_index("metric")["value"]["accuracy"] for table in tables]
+    assert accuracies[0] == accuracies[1]
+    assert accuracies[0] >= accuracies[2] - 0.03
+
+
+def test_the_implementation_may_have_another_name_in_the_table():
+    table = toy.eece_per_method("mine", seed=0, implementation="oracle", **SMALL)
+    assert set(table["method"]) == {"mine"}
+
+
+def test_eece_vs_noise_starts_from_the_clean_data():
+    table = toy.eece_vs_noise(seed=0, parameters=FOREST, noise_levels=[0, 0.9], **SMALL)
+    value = table.pivot(index="noise_level", columns="metric", values="value")
+    assert value.loc[0.9, "tece"] > 3 * value.loc[0, "tece"]
+    alone = toy.eece_vs_noise(seed=0, parameters=FOREST, noise_levels=[0.9], **SMALL)
+    expected = table[table["noise_level"] == 0.9].reset_index(drop=True)
+    pd.testing.assert_frame_equal(alone.astype(expected.dtypes), expected)
+
+
+def test_eece_vs_training_size():
+    table = toy.eece_vs_training_size(seed=0, parameters=FOREST, training_sizes=[4, 400], **SMALL)
+    value = table.pivot(index="n_train", columns="metric", values="value")
+    assert value.loc[400, "tece"] < value.loc[4, "tece"]
+
+
+def test_binning_study():
+    table = toy.binning_study(
+        "random_forest", seed=0, parameters=FOREST, bin_numbers=[2, 20], n_test=400
+    )
+    value = table.pivot(index="n_bins", columns="metric", values="value")
+    assert value["tece"].nunique() == 1
+    np.testing.assert_allclose(
+        value["absolute_difference"], np.abs(value["eece"] - value["tece"]), rtol=1e-12
+    )
+
+
+def test_calibration_plots_of_variants():
+    variants = {"deep": {**FOREST, "min_samples_leaf": 1}, "stump": {**FOREST, "max_depth": 1}}
+    table = toy.calibration_plots(seed=0, variants=variants, n_test=400)
+    assert list(table["variant"].unique()) == list(variants)
+    for _, curve in table.groupby("variant"):
+        assert curve["count"].sum() == 400
+        ece = np.average(np.abs(curve["frequency"] - curve["predicted"]), weights=curve["count"])
+        assert curve["ece"].to_numpy() == pytest.approx(ece)
+
+
+def test_smooth_calibration_of_the_oracle_is_that_of_a_calibrated_predictor():
+    table = toy.smooth_calibration("oracle", seed=0, n_test=20_000)
+    # Weighted means over a neighbourhood of t of labels with the same probabilities: where
+    # the kernel's effective sample is over 1000, they differ by less than 4.5·sqrt(2/4000).
+    middle = table[table["predicted"].between(0.02, 0.98)]
+    difference = middle["frequency"] - middle["frequency_if_calibrated"]
+    assert difference.abs().max() < 4.5 * np.sqrt(2 / 4000)
+
+
+def test_figures_show_what_the_tables_hold():
+    seeds = (0, 1)
+    maps = toy.uncertainty_maps("random_forest", seed=0, parameters=FOREST, n_grid=8)
+    figure = toy_figures.plot_uncertainty_maps(maps, labels={"random_forest": "Forest"})
+    images = [ax.collections[0] for ax in figure.axes[:2]]
+    assert images[0].get_clim() == images[1].get_clim()
+    grid = maps[maps["kind"] == "grid"]
+    np.testing.assert_allclose(
+        np.sort(images[1].get_array().ravel()), np.sort(grid["expected_squared_error"])
+    )
+    assert "Forest" in figure.axes[0].get_ylabel()
+
+    errors = pd.concat(
+        [
+            toy.eece_per_method(method, seed=seed, parameters=parameters, **SMALL)
+            for method, parameters in (("random_forest", FOREST), ("oracle", {}))
+            for seed in seeds
+        ]
+    )
+    ax = toy_figures.plot_eece_per_method(errors).axes[0]
+    assert [label.get_text() for label in ax.get_yticklabels()] == ["Oracle", "Random forest"]
+
+    study = pd.concat(
+        [
+            toy.binning_study(
+                "random_forest", seed=seed, parameters=FOREST, bin_numbers=[2, 20], n_test=400
+            )
+            for seed in seeds
+        ]
+    )
+    difference = study[study["metric"] == "absolute_difference"]
+    best = difference.groupby("n_bins")["value"].mean().idxmin()
+    assert str(best) in toy_figures.plot_binning_study(study).axes[0].get_title()
+
+    noise = toy.eece_vs_noise(seed=0, parameters=FOREST, noise_levels=[0, 0.5], **SMALL)
+    ax = toy_figures.plot_eece_vs_noise(noise).axes[0]
+    assert "%" in ax.get_xlabel()
+    np.testing.assert_allclose(ax.get_lines()[0].get_xdata(), [0, 50])
+
+
+def test_figures_say_what_is_wrong_with_a_table():
+    with pytest.raises(ValueError, match="noise_level"):
+        toy_figures.plot_eece_vs_noise(pd.DataFrame({"method": ["a"], "seed": [0]}))
+    maps = toy.uncertainty_maps("oracle", seed=0, n_grid=3)
+    with pytest.raises(ValueError, match="one seed"):
+        toy_figures.plot_uncertainty_maps(pd.concat([maps, maps.assign(seed=1)]))

@@ -1,0 +1,124 @@
+"""Running the real workflow on small real data, in a copy of the project."""
+
+import re
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).parents[2]
+PARTS = ("Snakefile", "rules", "envs", "profiles", "workflow_scripts", "resources", "report")
+
+#: Scikit-learn's digits, few images, three tasks, cheap methods of each kind.
+SMALL = {
+    "data_dir": "data",
+    "benchmark": ["digits"],
+    "seeds": [0],
+    "tasks_per_job": 2,
+    "datasets": {
+        "digits": {
+            "source": "sklearn",
+            "name": "load_digits",
+            "tasks": ["0", "3", "8"],
+            "max_train": 300,
+            "max_test": 200,
+            "autoencoder": {"n_epochs": 2, "latent_size": 8},
+            "scores": {"n_bins": 10},
+        }
+    },
+    "methods": {
+        "random_forest": {"n_estimators": 5},
+        "eknn": {"n_hypotheses": 20},
+        "mc_dropout": {"n_epochs": 2, "n_hypotheses": 10},
+    },
+    "controls": {"base_rate": {}},
+}
+
+
+@dataclass
+class Project:
+    """A copy of the project and its results, in a folder of its own."""
+
+    folder: Path
+
+    def run(self, *arguments, check=True, timeout=300):
+        """Run Snakemake in the folder and return the finished process."""
+        command = [sys.executable, "-m", "snakemake", "--cores", "2", *arguments]
+        done = subprocess.run(
+            command,
+            cwd=self.folder,
+            capture_output=True,
+            text=True,
+            timeout=timeout,
+            stdin=subprocess.DEVNULL,
+        )
+        if check and done.returncode != 0:
+            pytest.fail(f"{' '.join(command)}\n{done.stdout}\n{done.stderr}")
+        return done
+
+    def planned(self, *arguments):
+        """Return the messages of the jobs that a run would execute, without running any."""
+        done = self.run("--dry-run", *arguments)
+        text = done.stdout + done.stderr
+        return sorted(re.findall(r"^Job \d+: (.*)$", text, flags=re.MULTILINE))
+
+    def configure(self, change):
+        """Apply ``change`` to the configuration and write it back."""
+        path = self.folder / "config.yaml"
+        config = yaml.safe_load(path.read_text())
+        change(config)
+        path.write_text(yaml.safe_dump(config, sort_keys=False))
+
+    def copy(self, folder):
+        """Return a copy with results and metadata."""
+        shutil.copytree(self.folder, folder, symlinks=True)
+        return Project(folder)
+
+    def tables(self):
+        """Return the content of every table, by name."""
+        folder = self.folder / "results" / "tables"
+        return {path.name: path.read_bytes() for path in sorted(folder.iterdir())}
+
+
+def small_config():
+    config = yaml.safe_load((ROOT / "config.yaml").read_text())
+    # Blocks that SMALL does not name keep what the project ships.
+    return {**config, **SMALL}
+
+
+@pytest.fixture(scope="session")
+def new_project(tmp_path_factory):
+    """Return a function that makes a fresh copy of the project with the small configuration."""
+
+    def make(name="project"):
+        folder = tmp_path_factory.mktemp(name) / "work"
+        folder.mkdir()
+        for part in PARTS:
+            source = ROOT / part
+            ignore = shutil.ignore_patterns("__pycache__")
+            if source.is_dir():
+                shutil.copytree(source, folder / part, ignore=ignore)
+            else:
+                shutil.copy2(source, folder / part)
+        (folder / "config.yaml").write_text(yaml.safe_dump(small_config(), sort_keys=False))
+        return Project(folder)
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def finished(new_project):
+    """A project whose small benchmark has run; tests copy it and leave it as it is."""
+    project = new_project("finished")
+    project.run()
+    return project
+
+
+@pytest.fixture
+def project(finished, tmp_path):
+    """A finished project of the test's own."""
+    return finished.copy(tmp_path / "work")

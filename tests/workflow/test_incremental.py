@@ -1,0 +1,164 @@
+"""What a change reruns, and what it leaves alone."""
+
+import os
+import shutil
+import subprocess
+
+FOREST = [
+    "Fitting random_forest on digits, seed 0: 0, 3",
+    "Fitting random_forest on digits, seed 0: 8",
+]
+
+
+def is_aggregation(message):
+    return not message.startswith(
+        ("Reading", "Training", "Encoding", "Finding", "Fitting", "Scoring")
+    )
+
+
+def steps(messages):
+    """Leave out what only aggregates: it must run whenever a score does."""
+    return [message for message in messages if not is_aggregation(message)]
+
+
+def edit(path, comment="\n# edited\n"):
+    path.write_text(path.read_text() + comment)
+
+
+def test_nothing_to_do_after_a_run(project):
+    assert project.planned() == []
+
+
+def test_a_new_method_runs_its_own_jobs_and_the_aggregation(project):
+    project.configure(lambda c: c["methods"].update(forest={"method": "random_forest"}))
+    planned = project.planned()
+    assert steps(planned) == [
+        "Fitting forest on digits, seed 0: 0, 3",
+        "Fitting forest on digits, seed 0: 8",
+        "Scoring forest on digits, seed 0",
+    ]
+    assert "Making the tables of digits" in planned
+
+
+def test_a_parameter_reruns_its_method_alone(project):
+    project.configure(lambda c: c["methods"]["random_forest"].update(n_estimators=6))
+    assert steps(project.planned()) == [*FOREST, "Scoring random_forest on digits, seed 0"]
+
+
+def test_swapped_parameters_rerun(project):
+    def swap(config):
+        forest = config["methods"]["random_forest"]
+        forest["n_estimators"], forest["min_samples_leaf"] = 7, 5
+
+    project.configure(swap)
+    project.run()
+
+    def swap_back(config):
+        forest = config["methods"]["random_forest"]
+        forest["n_estimators"], forest["min_samples_leaf"] = 5, 7
+
+    project.configure(swap_back)
+    assert steps(project.planned()) == [*FOREST, "Scoring random_forest on digits, seed 0"]
+
+
+def test_editing_a_method_reruns_it_alone(project):
+    package = project.folder / "workflow_scripts" / "epistemic_calibration"
+    edit(package / "methods" / "random_forest.py")
+    assert steps(project.planned()) == [*FOREST, "Scoring random_forest on digits, seed 0"]
+
+
+def test_editing_the_networks_reruns_the_methods_that_use_them(project):
+    edit(project.folder / "workflow_scripts" / "epistemic_calibration" / "networks.py")
+    assert steps(project.planned()) == [
+        "Fitting mc_dropout on digits, seed 0: 0, 3",
+        "Fitting mc_dropout on digits, seed 0: 8",
+        "Scoring mc_dropout on digits, seed 0",
+    ]
+
+
+def test_editing_a_metric_reruns_scoring_and_no_fit(project):
+    package = project.folder / "workflow_scripts" / "epistemic_calibration"
+    edit(package / "metrics" / "epistemic.py")
+    assert steps(project.planned()) == [
+        f"Scoring {method} on digits, seed 0"
+        for method in ("base_rate", "eknn", "mc_dropout", "random_forest")
+    ]
+
+
+def test_editing_the_figures_reruns_no_score(project):
+    edit(project.folder / "workflow_scripts" / "epistemic_calibration" / "figures.py")
+    planned = project.planned()
+    assert planned
+    assert steps(planned) == []
+
+
+def test_the_number_of_bins_reruns_scoring_and_no_fit(project):
+    project.configure(lambda c: c["datasets"]["digits"]["scores"].update(n_bins=11))
+    assert steps(project.planned()) == [
+        f"Scoring {method} on digits, seed 0"
+        for method in ("base_rate", "eknn", "mc_dropout", "random_forest")
+    ]
+
+
+def test_removing_a_method_only_aggregates(project):
+    project.configure(lambda c: c["methods"].pop("eknn"))
+    planned = project.planned()
+    assert "Making the tables of digits" in planned
+    assert steps(planned) == []
+
+
+def test_a_new_seed_runs_its_own_jobs(project):
+    project.configure(lambda c: c.update(seeds=[0, 1]))
+    planned = steps(project.planned())
+    assert planned
+    assert all("seed 1" in message for message in planned)
+
+
+def test_a_new_data_set_runs_its_own_jobs(project):
+    def add(config):
+        config["datasets"]["more"] = {**config["datasets"]["digits"], "split_seed": 1}
+        config["benchmark"].append("more")
+
+    project.configure(add)
+    planned = steps(project.planned())
+    assert planned
+    assert all(" more" in message for message in planned)
+
+
+def test_tasks_per_job_reruns_nothing(project):
+    for size in (1, 3, 10):
+        project.configure(lambda c, size=size: c.update(tasks_per_job=size))
+        assert project.planned() == []
+
+
+def test_the_order_of_keys_reruns_nothing(project):
+    def reverse(config):
+        for name, entry in config["methods"].items():
+            config["methods"][name] = dict(reversed(entry.items()))
+        for key in ("datasets", "scores", "autoencoder"):
+            config[key] = dict(reversed(config[key].items()))
+
+    project.configure(reverse)
+    assert project.planned() == []
+
+
+def test_touching_everything_reruns_nothing(project):
+    for path in sorted(project.folder.rglob("*")):
+        if path.is_file() and ".snakemake" not in path.parts:
+            os.utime(path)
+    assert project.planned() == []
+
+
+def test_a_copied_folder_reruns_nothing(project, tmp_path):
+    # `cp -r` gives every file a new modification time, in the order of the copy.
+    subprocess.run(["cp", "-r", str(project.folder), str(tmp_path / "copy")], check=True)
+    copied = type(project)(tmp_path / "copy")
+    shutil.rmtree(project.folder)
+    assert copied.planned() == []
+
+
+def test_forcing_one_method_reruns_it_alone(project):
+    files = [
+        f"results/digits/seed0/hypotheses/random_forest/{task}.npz" for task in ("0", "3", "8")
+    ]
+    assert steps(project.planned("--force", *files)) == FOREST

@@ -1,0 +1,32 @@
+"""Check the paper's statements on the results of the benchmark and the toy experiments."""
+
+from epistemic_calibration.cli import run_step
+
+
+def step(args, spec):
+    from pathlib import Path
+
+    import pandas as pd
+
+    from epistemic_calibration.claims import claims, to_markdown
+    from epistemic_calibration.provenance import atomic_path
+    from epistemic_calibration.scores import read_scores
+
+    inputs = spec["inputs"]
+    scores = read_scores(args.scores, inputs["scores"])
+    toy = {Path(path).stem: pd.read_csv(path) for path in args.toy}
+    table = claims(scores, toy)
+    with atomic_path(args.output) as path:
+        table.to_csv(path, index=False)
+    with atomic_path(Path(args.output).with_suffix(".md")) as path:
+        path.write_text(to_markdown(table), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    run_step(
+        __doc__,
+        step,
+        ("--scores", {"required": True, "nargs": "+"}),
+        ("--toy", {"required": True, "nargs": "+", "help": "EXPERIMENT.csv of each experiment"}),
+        ("--output", {"required": True, "help": "CSV; Markdown is written beside it"}),
+    )

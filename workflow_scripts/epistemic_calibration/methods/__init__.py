@@ -1,0 +1,73 @@
+"""The registry: a module of this folder that defines one Method is a method of that name."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import inspect
+import pkgutil
+from pathlib import Path
+from types import ModuleType
+
+from epistemic_calibration.methods.base import Method, Predictions
+
+__all__ = ["Method", "Predictions", "available_methods", "load_method", "method_path"]
+
+_NOT_METHODS = {"base"}
+
+
+def available_methods() -> list[str]:
+    """Return the names of the methods in this folder, sorted."""
+    modules = pkgutil.iter_modules([str(Path(__file__).parent)])
+    return sorted(
+        m.name for m in modules if m.name not in _NOT_METHODS and not m.name.startswith("_")
+    )
+
+
+def method_path(name_or_file: str) -> Path:
+    """Return the file that defines a method: of this folder by name, or a user's ``.py``."""
+    if name_or_file.endswith(".py"):
+        return Path(name_or_file)
+    return Path(__file__).parent / f"{name_or_file}.py"
+
+
+def load_method(name_or_file: str) -> type[Method]:
+    """Return the Method class of a registered name, or of a user's ``.py`` file.
+
+    Raises
+    ------
+    ValueError
+        If there is no such method, or its module does not define exactly one.
+    """
+    if name_or_file.endswith(".py"):
+        module = _load_file(Path(name_or_file))
+    elif name_or_file in available_methods():
+        module = importlib.import_module(f"{__name__}.{name_or_file}")
+    else:
+        raise ValueError(
+            f"unknown method {name_or_file!r}; available: {', '.join(available_methods())}, "
+            f"or the path of a .py file that defines one"
+        )
+    defined = [
+        value
+        for value in vars(module).values()
+        if inspect.isclass(value)
+        and issubclass(value, Method)
+        and not inspect.isabstract(value)
+        and value.__module__ == module.__name__
+    ]
+    if len(defined) != 1:
+        raise ValueError(
+            f"{module.__file__} must define exactly one concrete subclass of Method, "
+            f"found {len(defined)}: {[c.__name__ for c in defined]}"
+        )
+    return defined[0]
+
+
+def _load_file(path: Path) -> ModuleType:
+    if not path.is_file():
+        raise ValueError(f"no such method file: {path}")
+    spec = importlib.util.spec_from_file_location(f"user_method_{path.stem}", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module

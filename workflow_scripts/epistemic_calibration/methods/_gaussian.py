@@ -1,0 +1,103 @@
+"""Hypotheses for methods that have an uncertainty but no second-order distribution."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any, ClassVar
+
+import numpy as np
+
+from epistemic_calibration.methods.base import Method, Predictions
+from epistemic_calibration.seeds import derive_seed
+
+#: Schema of the parameters that every illustrative method shares.
+GAUSSIAN_PARAMETER_SCHEMA: dict[str, dict[str, Any]] = {
+    "n_hypotheses": {"type": "integer", "minimum": 1},
+    "clip": {"type": "boolean"},
+}
+
+
+def sample_gaussian_hypotheses(
+    prediction: np.ndarray,
+    epistemic_uncertainty: np.ndarray,
+    *,
+    n_hypotheses: int,
+    clip: bool,
+    random_state: int,
+) -> np.ndarray:
+    """Draw hypotheses around a prediction, independently for every input.
+
+    Parameters
+    ----------
+    prediction : ndarray of shape (n_samples,)
+        h(x), in [0, 1].
+    epistemic_uncertainty : ndarray of shape (n_samples,)
+        EU(x), the variance of the draws before clipping; not negative.
+    n_hypotheses : int
+    clip : bool
+        Whether to clip the draws to [0, 1], which shrinks their variance and moves their
+        mean towards 1/2.
+    random_state : int
+
+    Returns
+    -------
+    ndarray of shape (n_samples, n_hypotheses), float64
+
+    Notes
+    -----
+    φ ~ N(h(x), √EU(x)) as in section 4 of the paper, the second argument being the standard
+    deviation. A column is not a function of x: neighbouring inputs get unrelated draws.
+    """
+    rng = np.random.default_rng(random_state)
+    hypotheses = rng.standard_normal((len(prediction), n_hypotheses))
+    hypotheses *= np.sqrt(epistemic_uncertainty)[:, None]
+    hypotheses += np.asarray(prediction)[:, None]
+    return np.clip(hypotheses, 0, 1, out=hypotheses) if clip else hypotheses
+
+
+class GaussianMethod(Method):
+    """An illustrative method: hypotheses are drawn around its own prediction.
+
+    A subclass has the parameters of `GAUSSIAN_PARAMETER_SCHEMA` and implements
+    ``evaluate``.
+    """
+
+    family: ClassVar = "illustrative"
+
+    n_hypotheses: int
+    clip: bool
+
+    @abstractmethod
+    def evaluate(self, X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return h(x) and EU(x) at ``X``, each of shape (n_samples,) and in [0, 1]."""
+
+    def _sample(self, prediction: np.ndarray, epistemic_uncertainty: np.ndarray) -> np.ndarray:
+        return sample_gaussian_hypotheses(
+            prediction,
+            epistemic_uncertainty,
+            n_hypotheses=self.n_hypotheses,
+            clip=self.clip,
+            random_state=derive_seed(self.random_state, "hypotheses"),
+        )
+
+    def sample_hypotheses(self, X: np.ndarray) -> np.ndarray:
+        """Return the drawn hypotheses at ``X``; within [0, 1] only where ``clip`` is set."""
+        return self._sample(*self.evaluate(X))
+
+    def epistemic_uncertainty(self, X: np.ndarray) -> np.ndarray:
+        """Return EU(x), the uncertainty that the method itself reports."""
+        return self.evaluate(X)[1]
+
+    def predict_proba(self, X: np.ndarray) -> np.ndarray:
+        """Return h(x), which is not the mean of the clipped hypotheses."""
+        return self.evaluate(X)[0]
+
+    def predict(self, X: np.ndarray) -> Predictions:
+        """Return hypotheses, uncertainty and prediction from one evaluation."""
+        prediction, epistemic_uncertainty = self.evaluate(X)
+        return Predictions(
+            hypotheses=self._sample(prediction, epistemic_uncertainty),
+            epistemic_uncertainty=epistemic_uncertainty,
+            prediction=prediction,
+            diagnostics=self.diagnostics(),
+        )

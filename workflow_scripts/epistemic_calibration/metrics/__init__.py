@@ -1,0 +1,70 @@
+"""Metrics of epistemic calibration, in the conventions of scikit-learn.
+
+``y_true`` first, samples on axis 0, options by keyword; everything in float64.
+"""
+
+from epistemic_calibration.metrics.binning import assign_bins
+from epistemic_calibration.metrics.calibration import (
+    CalibrationCurve,
+    SmoothCalibrationCurve,
+    accuracy,
+    auroc,
+    brier_score,
+    calibration_curve,
+    expected_calibration_error,
+    log_loss,
+    smooth_calibration_curve,
+)
+from epistemic_calibration.metrics.epistemic import (
+    BinStatistics,
+    EECEParts,
+    decompose_eece,
+    expected_epistemic_calibration_error,
+    true_epistemic_calibration_error,
+)
+from epistemic_calibration.metrics.inference import (
+    CorrectedError,
+    ErrorSplit,
+    LowerBound,
+    TestResult,
+    corrected_epistemic_calibration_error,
+    cross_fitted_lower_bound,
+    epistemic_calibration_test,
+    epistemic_independence_test,
+    holm_correction,
+    mean_calibration_test,
+    mean_corrected_error,
+    split_epistemic_calibration_error,
+)
+from epistemic_calibration.metrics.recalibration import SecondOrderRecalibrator
+
+__all__ = [
+    "BinStatistics",
+    "CalibrationCurve",
+    "CorrectedError",
+    "EECEParts",
+    "ErrorSplit",
+    "LowerBound",
+    "SecondOrderRecalibrator",
+    "SmoothCalibrationCurve",
+    "TestResult",
+    "accuracy",
+    "assign_bins",
+    "auroc",
+    "brier_score",
+    "calibration_curve",
+    "corrected_epistemic_calibration_error",
+    "cross_fitted_lower_bound",
+    "decompose_eece",
+    "epistemic_calibration_test",
+    "epistemic_independence_test",
+    "expected_calibration_error",
+    "expected_epistemic_calibration_error",
+    "holm_correction",
+    "log_loss",
+    "mean_calibration_test",
+    "mean_corrected_error",
+    "smooth_calibration_curve",
+    "split_epistemic_calibration_error",
+    "true_epistemic_calibration_error",
+]

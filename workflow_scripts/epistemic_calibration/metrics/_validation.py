@@ -1,0 +1,144 @@
+"""Checks of what users pass to the metrics."""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+#: Elements that are cast to float64 at once, so that float32 hypotheses need no full copy.
+BLOCK_SIZE = 1 << 22
+
+
+def check_labels(y_true: ArrayLike, *, name: str = "y_true") -> np.ndarray:
+    """Return binary labels as float64, shape (n_samples,).
+
+    Floats, so that the difference of labels and predictions never wraps around as
+    that of unsigned integers does.
+
+    Raises
+    ------
+    ValueError
+        If labels are not a non-empty vector of 0 and 1 (bool, integer or float).
+    """
+    labels = np.asarray(y_true)
+    if labels.ndim != 1 or labels.size == 0:
+        raise ValueError(f"{name} must have shape (n_samples,) and samples, got {labels.shape}")
+    if labels.dtype.kind not in "buif":
+        raise ValueError(f"{name} must be labels 0 and 1, got dtype {labels.dtype}")
+    wrong = (labels != 0) & (labels != 1)
+    if wrong.any():
+        raise ValueError(f"{name} must be labels 0 and 1, got {np.unique(labels[wrong])[:5]}")
+    return labels.astype(np.float64)
+
+
+def check_probabilities(
+    values: ArrayLike, *, name: str, n_samples: int | None = None
+) -> np.ndarray:
+    """Return probabilities as float64, shape (n_samples,).
+
+    Raises
+    ------
+    ValueError
+        If ``values`` are not numbers in [0, 1], one a sample.
+    """
+    return _check_vector(values, name=name, n_samples=n_samples, upper=1.0)
+
+
+def check_uncertainty(values: ArrayLike, *, n_samples: int) -> np.ndarray:
+    """Return a reported epistemic uncertainty as float64, shape (n_samples,).
+
+    Raises
+    ------
+    ValueError
+        If ``values`` are not finite numbers >= 0, one a sample.
+    """
+    return _check_vector(values, name="epistemic_uncertainty", n_samples=n_samples, upper=None)
+
+
+def check_hypotheses(hypotheses: ArrayLike, *, n_samples: int | None = None) -> np.ndarray:
+    """Return hypotheses as an array of shape (n_samples, n_hypotheses), dtype kept.
+
+    Raises
+    ------
+    ValueError
+        If ``hypotheses`` are not a matrix of numbers in [0, 1], one row a sample.
+    """
+    array = np.asarray(hypotheses)
+    if array.ndim != 2 or array.size == 0:
+        raise ValueError(
+            "hypotheses must have shape (n_samples, n_hypotheses) and entries, "
+            f"got shape {array.shape}"
+        )
+    _check_length(len(array), n_samples, name="hypotheses")
+    _check_range(array, name="hypotheses", upper=1.0)
+    return array
+
+
+def check_bins(bins: ArrayLike, *, n_samples: int) -> np.ndarray:
+    """Return bin labels 0, 1, ..., without gaps, shape (n_samples,).
+
+    Raises
+    ------
+    ValueError
+        If ``bins`` is not a vector of integers, one a sample.
+    """
+    labels = np.asarray(bins)
+    if labels.ndim != 1 or labels.dtype.kind not in "iu":
+        raise ValueError(
+            "bins must be integers of shape (n_samples,), "
+            f"got dtype {labels.dtype} and shape {labels.shape}"
+        )
+    _check_length(len(labels), n_samples, name="bins")
+    return np.unique(labels, return_inverse=True)[1]
+
+
+def check_positive_integer(value: int, *, name: str) -> int:
+    """Return ``value`` as int, or raise ValueError where it is not an integer >= 1."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < 1:
+        raise ValueError(f"{name} must be an integer >= 1, got {value!r}")
+    return int(value)
+
+
+def check_fraction(value: float, *, name: str) -> float:
+    """Return ``value`` as float, or raise ValueError where it is not in (0, 1)."""
+    if not isinstance(value, numbers.Real) or not 0 < value < 1:
+        raise ValueError(f"{name} must lie between 0 and 1, both excluded, got {value!r}")
+    return float(value)
+
+
+def row_blocks(array: np.ndarray) -> Iterator[slice]:
+    """Yield slices of rows that hold about ``BLOCK_SIZE`` elements each."""
+    step = max(1, BLOCK_SIZE // array.shape[1])
+    for start in range(0, len(array), step):
+        yield slice(start, min(start + step, len(array)))
+
+
+def _check_vector(
+    values: ArrayLike, *, name: str, n_samples: int | None, upper: float | None
+) -> np.ndarray:
+    array = np.asarray(values)
+    if array.ndim != 1 or array.size == 0:
+        raise ValueError(f"{name} must have shape (n_samples,) and samples, got {array.shape}")
+    _check_length(len(array), n_samples, name=name)
+    _check_range(array, name=name, upper=upper)
+    return array.astype(np.float64)
+
+
+def _check_length(length: int, n_samples: int | None, *, name: str) -> None:
+    if n_samples is not None and length != n_samples:
+        raise ValueError(f"{name} has {length} samples, the other arguments have {n_samples}")
+
+
+def _check_range(array: np.ndarray, *, name: str, upper: float | None) -> None:
+    if array.dtype.kind not in "buif":
+        raise ValueError(f"{name} must be real numbers, got dtype {array.dtype}")
+    low, high = array.min(), array.max()
+    allowed = "finite and >= 0" if upper is None else "in [0, 1]"
+    if not (np.isfinite(low) and np.isfinite(high)):
+        n_bad = np.count_nonzero(~np.isfinite(array))
+        raise ValueError(f"{name} must be {allowed}, got {n_bad} values that are NaN or infinite")
+    if low < 0 or (upper is not None and high > upper):
+        raise ValueError(f"{name} must be {allowed}, got values in [{low}, {high}]")

@@ -1,0 +1,185 @@
+"""Partitions of the joint prediction space [0, 1]^H."""
+
+from __future__ import annotations
+
+import warnings
+from functools import cache
+from typing import TYPE_CHECKING, Literal, get_args
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from epistemic_calibration.metrics._validation import (
+    check_hypotheses,
+    check_positive_integer,
+    row_blocks,
+)
+
+if TYPE_CHECKING:
+    from threadpoolctl import ThreadpoolController
+
+Binning = Literal["kmeans", "sorted_kmeans", "nested", "quantile", "grid"]
+
+#: Rows on which K-means places its centres; more rows are assigned to these centres.
+MAX_KMEANS_ROWS = 100_000
+
+
+def assign_bins(
+    hypotheses: ArrayLike,
+    *,
+    n_bins: int = 100,
+    binning: Binning = "kmeans",
+    random_state: int = 0,
+) -> np.ndarray:
+    """Return the bin of every sample; bins are built from the hypotheses, never from labels.
+
+    Parameters
+    ----------
+    hypotheses : array-like of shape (n_samples, n_hypotheses)
+        h_j(x_n) in [0, 1].
+    n_bins : int, default 100
+        Number of bins aimed at: fewer where there are fewer samples, or fewer distinct
+        rows. For ``grid``, the number of intervals on every axis.
+    binning : {"kmeans", "sorted_kmeans", "nested", "quantile", "grid"}, default "kmeans"
+        - ``kmeans``: K-means on the rows (paper, appendix B.2), one run of scikit-learn's
+          k-means++. Above 100 000 rows the centres come from a random 100 000 of them.
+        - ``sorted_kmeans``: K-means on the sorted rows. The squared distance of sorted rows
+          is H times the squared Wasserstein-2 distance of the predictive laws, so the bins
+          do not depend on how the hypotheses are numbered at each input.
+        - ``nested``: quantiles of the row mean, and within each K-means on the sorted rows
+          less their mean, i.e. on spread and shape; twice as many of one as of the other.
+        - ``quantile``: quantiles of the row mean, and within each those of the row's
+          standard deviation; as many of one as of the other.
+        - ``grid``: cells of a Cartesian product of intervals; only cells with samples exist.
+    random_state : int, default 0
+        Seed of K-means.
+
+    Returns
+    -------
+    ndarray of int, shape (n_samples,)
+        Labels 0, 1, ..., each of them used.
+
+    Raises
+    ------
+    ValueError
+        If ``hypotheses`` are not in [0, 1], ``n_bins`` is not an integer >= 1, or
+        ``binning`` is unknown.
+    """
+    hypotheses = check_hypotheses(hypotheses)
+    n_bins = check_positive_integer(n_bins, name="n_bins")
+    if binning == "kmeans":
+        labels = _kmeans(hypotheses.astype(np.float64), n_bins, random_state)
+    elif binning == "sorted_kmeans":
+        rows = np.sort(hypotheses.astype(np.float64), axis=1)
+        labels = _kmeans(rows, n_bins, random_state)
+    elif binning == "nested":
+        labels = nested_bins(hypotheses, n_bins=n_bins, random_state=random_state)[1]
+    elif binning == "quantile":
+        labels = _mean_and_spread_quantiles(hypotheses, n_bins)
+    elif binning == "grid":
+        inner_edges = np.linspace(0, 1, n_bins + 1)[1:-1]
+        labels = group_equal_rows(np.searchsorted(inner_edges, hypotheses, side="right"))
+    else:
+        raise ValueError(f"binning must be one of {get_args(Binning)}, got {binning!r}")
+    return np.unique(labels, return_inverse=True)[1]
+
+
+def group_equal_rows(rows: np.ndarray) -> np.ndarray:
+    """Return a label for every row, shape (n_rows,): equal rows have equal labels."""
+    # Adding 0 turns -0.0 into 0.0, which is equal but has other bytes.
+    rows = np.ascontiguousarray(rows + np.zeros((), dtype=rows.dtype))
+    as_bytes = rows.view(np.dtype((np.void, rows.dtype.itemsize * rows.shape[1])))
+    return np.unique(as_bytes.ravel(), return_inverse=True)[1]
+
+
+def row_moments(hypotheses: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return mean and population variance (ddof 0) of every row in float64."""
+    mean, variance = np.empty(len(hypotheses)), np.empty(len(hypotheses))
+    for block in row_blocks(hypotheses):
+        rows = hypotheses[block].astype(np.float64)
+        mean[block] = rows.mean(axis=1)
+        rows -= mean[block, None]
+        variance[block] = np.einsum("nj,nj->n", rows, rows) / rows.shape[1]
+    return mean, variance
+
+
+def quantile_bins(values: np.ndarray, n_bins: int) -> np.ndarray:
+    """Return the quantile bin in 0, ..., n_bins - 1 of every value; ties share a bin."""
+    from scipy.stats import rankdata
+
+    # Rounding keeps ties together that differ by the order of a sum.
+    rank = rankdata(np.round(values, 12), method="average") - 0.5
+    return np.floor(rank * n_bins / len(values)).astype(np.intp)
+
+
+def nested_bins(
+    hypotheses: np.ndarray, *, n_bins: int, random_state: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return coarse bins of the row mean and, within them, fine bins of spread and shape.
+
+    No fine bin holds one sample only, unless its coarse bin does.
+    """
+    n_shapes = max(1, round(np.sqrt(n_bins / 2)))
+    mean, _ = row_moments(hypotheses)
+    coarse = quantile_bins(mean, max(1, round(n_bins / n_shapes)))
+    fine = np.empty(len(mean), dtype=np.intp)
+    for k in np.unique(coarse):
+        inside = np.flatnonzero(coarse == k)
+        rows = np.sort(hypotheses[inside].astype(np.float64), axis=1) - mean[inside, None]
+        # Constant rows that differ by the rounding of their mean are one shape.
+        labels = _kmeans(np.round(rows, 12), n_shapes, random_state)
+        fine[inside] = k * n_shapes + _merge_singletons(rows, labels)
+    return coarse, fine
+
+
+def _merge_singletons(rows: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    alone = np.flatnonzero(np.bincount(labels)[labels] == 1)
+    if len(alone) == 0:
+        return labels
+    others = np.unique(np.delete(labels, alone))
+    if len(others) == 0:
+        return np.zeros_like(labels)
+    centres = np.stack([rows[labels == m].mean(axis=0) for m in others])
+    merged = labels.copy()
+    for n in alone:
+        merged[n] = others[((rows[n] - centres) ** 2).sum(axis=1).argmin()]
+    return merged
+
+
+def _mean_and_spread_quantiles(hypotheses: np.ndarray, n_bins: int) -> np.ndarray:
+    mean, variance = row_moments(hypotheses)
+    n_per_axis = max(1, round(np.sqrt(n_bins)))
+    by_mean = quantile_bins(mean, n_per_axis)
+    labels = np.empty(len(mean), dtype=np.intp)
+    for k in np.unique(by_mean):
+        inside = by_mean == k
+        labels[inside] = k * n_per_axis + quantile_bins(np.sqrt(variance[inside]), n_per_axis)
+    return labels
+
+
+def _kmeans(rows: np.ndarray, n_bins: int, random_state: int) -> np.ndarray:
+    from sklearn.cluster import KMeans
+    from sklearn.exceptions import ConvergenceWarning
+
+    groups = group_equal_rows(rows)
+    if groups.max() < n_bins:
+        return groups
+    fitted_rows = rows
+    if len(rows) > MAX_KMEANS_ROWS:
+        generator = np.random.default_rng(random_state)
+        fitted_rows = rows[generator.choice(len(rows), MAX_KMEANS_ROWS, replace=False)]
+    # Several threads add up the centres in an order that changes from run to run.
+    with _threads().limit(limits=1), warnings.catch_warnings():
+        # Rows that differ by rounding only give fewer clusters than asked for: no fault here.
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model = KMeans(n_bins, init="k-means++", n_init=1, random_state=random_state)
+        model.fit(fitted_rows)
+        return model.labels_ if fitted_rows is rows else model.predict(rows)
+
+
+@cache
+def _threads() -> ThreadpoolController:
+    """Return the thread pools of the libraries loaded, whose search is slow."""
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()

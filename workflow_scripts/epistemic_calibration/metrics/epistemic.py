@@ -1,0 +1,279 @@
+"""The expected epistemic calibration error, what it is made of, and the truth behind it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import get_args
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from epistemic_calibration.metrics._validation import (
+    check_bins,
+    check_hypotheses,
+    check_labels,
+    check_probabilities,
+    check_uncertainty,
+    row_blocks,
+)
+from epistemic_calibration.metrics.binning import (
+    Binning,
+    assign_bins,
+    group_equal_rows,
+    row_moments,
+)
+
+
+@dataclass(frozen=True)
+class BinStatistics:
+    """What happens in each bin; every array has shape (n_bins,).
+
+    Attributes
+    ----------
+    count : number of samples |B_m|
+    accuracy : acc_m, frequency of the positive class
+    confidence : mean prediction, the mean of conf_{j,m} over hypotheses
+    trust : mean epistemic uncertainty, reported or variance
+    variance : mean variance of the hypotheses
+    calibration : g_m², g_m = acc_m − confidence_m
+    dispersion : W_m, mean over hypotheses of the variance in the bin of h_j − Δ
+    gap : (1/H) Σ_j (acc_m − conf_{j,m})² − trust_m, signed
+    """
+
+    count: np.ndarray
+    accuracy: np.ndarray
+    confidence: np.ndarray
+    trust: np.ndarray
+    variance: np.ndarray
+    calibration: np.ndarray
+    dispersion: np.ndarray
+    gap: np.ndarray
+
+
+@dataclass(frozen=True)
+class EECEParts:
+    """EECE and its parts, in total and in each bin.
+
+    In every bin gap = calibration − dispersion + (variance − trust), and EECE is the
+    weighted mean of |gap|.
+
+    Attributes
+    ----------
+    eece : float
+        Equation 9 of the paper.
+    calibration : float
+        Σ w_m g_m²: miscalibration of the mean prediction, noise of the labels included.
+    dispersion : float
+        Σ w_m W_m: scatter of the hypotheses around their mean that the bins average away.
+        It says nothing about labels.
+    reporting : float
+        Σ w_m (variance_m − trust_m): 0 unless the method reports its own uncertainty.
+    bins : BinStatistics
+    """
+
+    eece: float
+    calibration: float
+    dispersion: float
+    reporting: float
+    bins: BinStatistics
+
+
+def expected_epistemic_calibration_error(
+    y_true: ArrayLike,
+    hypotheses: ArrayLike,
+    *,
+    epistemic_uncertainty: ArrayLike | None = None,
+    n_bins: int = 100,
+    binning: Binning = "kmeans",
+    random_state: int = 0,
+    bins: ArrayLike | None = None,
+) -> float:
+    """Return the expected epistemic calibration error, EECE (paper, equation 9).
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_samples,), labels in {0, 1}
+    hypotheses : array-like of shape (n_samples, n_hypotheses)
+        h_j(x_n), estimates of P(Y = 1 | x_n) in [0, 1].
+    epistemic_uncertainty : array-like of shape (n_samples,), optional
+        What the method reports, >= 0; by default the variance of the hypotheses (ddof 0).
+    n_bins, binning, random_state
+        As in :func:`assign_bins`. With ``sorted_kmeans`` and ``nested`` the hypotheses are
+        sorted at each input, i.e. conf_j is that of the j-th smallest: like the bins, EECE
+        then depends on the predictive law only, not on how its hypotheses are numbered.
+    bins : array-like of int, shape (n_samples,), optional
+        Bins made before by :func:`assign_bins`; then ``n_bins`` and ``random_state`` are
+        not used, and ``binning`` says only whether to sort the hypotheses.
+
+    Returns
+    -------
+    float
+        Σ_m |B_m|/N · |(1/H) Σ_j (acc_m − conf_{j,m})² − trust_m|.
+
+    Raises
+    ------
+    ValueError
+        If labels are not 0 and 1, hypotheses are not in [0, 1], lengths differ, or the
+        binning is unknown.
+    """
+    data = _Data(y_true, hypotheses, epistemic_uncertainty, n_bins, binning, random_state, bins)
+    return float(np.average(np.abs(data.gap()), weights=data.count))
+
+
+def decompose_eece(
+    y_true: ArrayLike,
+    hypotheses: ArrayLike,
+    *,
+    epistemic_uncertainty: ArrayLike | None = None,
+    n_bins: int = 100,
+    binning: Binning = "kmeans",
+    random_state: int = 0,
+    bins: ArrayLike | None = None,
+) -> EECEParts:
+    """Return EECE with the parts that it is made of.
+
+    With e = y − Δ and d_j = h_j − Δ, in every bin, exactly,
+
+        (1/H) Σ_j (acc − conf_j)² − trust = g² − W + (variance − trust),
+
+    g the mean of e and W the mean over j of the variance of d_j (both in the bin, ddof 0).
+
+    Parameters and errors as in :func:`expected_epistemic_calibration_error`.
+    """
+    data = _Data(y_true, hypotheses, epistemic_uncertainty, n_bins, binning, random_state, bins)
+    accuracy, confidence = data.mean(data.y), data.mean(data.prediction)
+    statistics = BinStatistics(
+        count=data.count,
+        accuracy=accuracy,
+        confidence=confidence,
+        trust=data.mean(data.uncertainty),
+        variance=data.mean(data.variance),
+        calibration=data.mean(data.y - data.prediction) ** 2,
+        dispersion=data.dispersion(),
+        gap=data.gap(),
+    )
+
+    def total(values: np.ndarray) -> float:
+        return float(np.average(values, weights=data.count))
+
+    return EECEParts(
+        eece=total(np.abs(statistics.gap)),
+        calibration=total(statistics.calibration),
+        dispersion=total(statistics.dispersion),
+        reporting=total(statistics.variance - statistics.trust),
+        bins=statistics,
+    )
+
+
+def true_epistemic_calibration_error(
+    p_true: ArrayLike,
+    hypotheses: ArrayLike,
+    *,
+    epistemic_uncertainty: ArrayLike | None = None,
+    level_sets: bool = True,
+) -> float:
+    """Return the true epistemic calibration error, TECE, where P(Y = 1 | x) is known.
+
+    The mean over samples of |(1/H) Σ_j (r(x) − h_j(x))² − EU(x)|, r = P(Y = 1 | Π(X)).
+    Where EU is the variance of the hypotheses this is the mean of (r − Δ)².
+
+    Parameters
+    ----------
+    p_true : array-like of shape (n_samples,)
+        P(Y = 1 | x_n) in [0, 1], e.g. of a toy distribution.
+    hypotheses, epistemic_uncertainty
+        As in :func:`expected_epistemic_calibration_error`.
+    level_sets : bool, default True
+        Take r as the mean of ``p_true`` over the samples with the same row of hypotheses,
+        as the definition asks: a forest is constant on cells and is not at fault for what
+        varies inside one. If False, r = ``p_true``, which also counts what the
+        hypotheses cannot tell apart.
+
+    Raises
+    ------
+    ValueError
+        If ``p_true`` or ``hypotheses`` are not in [0, 1], or lengths differ.
+    """
+    p_true = check_probabilities(p_true, name="p_true")
+    hypotheses = check_hypotheses(hypotheses, n_samples=len(p_true))
+    prediction, variance = row_moments(hypotheses)
+    uncertainty = (
+        variance
+        if epistemic_uncertainty is None
+        else check_uncertainty(epistemic_uncertainty, n_samples=len(p_true))
+    )
+    if level_sets:
+        groups = group_equal_rows(hypotheses)
+        p_true = (np.bincount(groups, weights=p_true) / np.bincount(groups))[groups]
+    return float(np.mean(np.abs((p_true - prediction) ** 2 + (variance - uncertainty))))
+
+
+class _Data:
+    """Checked arguments with their sums over bins."""
+
+    def __init__(
+        self,
+        y_true: ArrayLike,
+        hypotheses: ArrayLike,
+        epistemic_uncertainty: ArrayLike | None,
+        n_bins: int,
+        binning: Binning,
+        random_state: int,
+        bins: ArrayLike | None,
+    ) -> None:
+        self.y = check_labels(y_true)
+        n_samples = len(self.y)
+        self.hypotheses = check_hypotheses(hypotheses, n_samples=n_samples)
+        self.prediction, self.variance = row_moments(self.hypotheses)
+        self.uncertainty = (
+            self.variance
+            if epistemic_uncertainty is None
+            else check_uncertainty(epistemic_uncertainty, n_samples=n_samples)
+        )
+        if binning not in get_args(Binning):
+            raise ValueError(f"binning must be one of {get_args(Binning)}, got {binning!r}")
+        self.sorted = binning in ("sorted_kmeans", "nested")
+        if bins is None:
+            self.bins = assign_bins(
+                self.hypotheses, n_bins=n_bins, binning=binning, random_state=random_state
+            )
+        else:
+            self.bins = check_bins(bins, n_samples=n_samples)
+        self.count = np.bincount(self.bins)
+        self._order = np.argsort(self.bins, kind="stable")
+
+    def mean(self, values: np.ndarray) -> np.ndarray:
+        return np.bincount(self.bins, weights=values) / self.count
+
+    def gap(self) -> np.ndarray:
+        error = self.mean(self.y)[:, None] - self._mean_rows(centred=False)
+        return np.mean(error**2, axis=1) - self.mean(self.uncertainty)
+
+    def dispersion(self) -> np.ndarray:
+        mean_rows = self._mean_rows(centred=True)
+        squares = np.empty(len(self.bins))
+        for index, bins, rows in self._sorted_blocks(centred=True):
+            rows -= mean_rows[bins]
+            squares[index] = np.einsum("nj,nj->n", rows, rows)
+        return self.mean(squares) / self.hypotheses.shape[1]
+
+    def _mean_rows(self, *, centred: bool) -> np.ndarray:
+        sums = np.zeros((len(self.count), self.hypotheses.shape[1]))
+        for _, bins, rows in self._sorted_blocks(centred=centred):
+            starts = np.flatnonzero(np.diff(bins, prepend=-1))
+            sums[bins[starts]] += np.add.reduceat(rows, starts, axis=0)
+        return sums / self.count[:, None]
+
+    def _sorted_blocks(
+        self, *, centred: bool
+    ) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+        """Yield (indices, bins, rows in float64) of samples in the order of their bins."""
+        for block in row_blocks(self.hypotheses):
+            index = self._order[block]
+            rows = self.hypotheses[index].astype(np.float64)
+            if self.sorted:
+                rows.sort(axis=1)
+            if centred:
+                rows -= self.prediction[index, None]
+            yield index, self.bins[index], rows
