@@ -20,6 +20,7 @@ localrules:
     all,
     demo,
     toy,
+    sensitivity,
 
 
 rule all:
@@ -42,6 +43,14 @@ rule toy:
         toy_results("toy"),
 
 
+rule sensitivity:
+    input:
+        [
+            multiext(f"results/figures/{dataset}/sensitivity", ".png", ".pdf")
+            for dataset in config["benchmark"]
+        ],
+
+
 for _dataset in config["datasets"]:
 
     rule:
@@ -49,9 +58,15 @@ for _dataset in config["datasets"]:
             _dataset
         input:
             dataset_results(_dataset),
+        localrule: True
 
 
 onstart:
+    if getattr(workflow.executor_settings, "array_jobs", None) and workflow.nodes < sys.maxsize:
+        # The executor would wait for ever for the members of an array that the limit holds back.
+        raise WorkflowError(
+            "with SLURM job arrays --jobs must be unlimited; to limit jobs add --slurm-array-jobs ''"
+        )
     append_manifest("results/manifest.jsonl", "start", RUN_ID, threads=config["threads"])
 
 

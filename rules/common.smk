@@ -22,6 +22,8 @@ try:
 except (ValueError, RuntimeError) as error:
     # The message says it all; a traceback through the workflow would bury it.
     raise WorkflowError(str(error)) from None
+# GPUs that a job asks for where its work can use one.
+GPU = int(config["device"] == "cuda")
 RUN_ID = uuid.uuid4().hex
 
 # Jobs run the Python that runs Snakemake, whatever the shell's PATH says; with conda
@@ -51,6 +53,11 @@ def sources(stage):
     return files
 
 
+def growing(amount):
+    """Memory in MB or time in minutes that a job asks for, more at each attempt."""
+    return lambda wildcards, attempt: amount * attempt
+
+
 def any_of(names):
     """A wildcard constraint that admits these names alone."""
     return "|".join(map(re.escape, names)) or "(?!)"
@@ -71,6 +78,12 @@ def score_files(dataset):
     )
 
 
+def sensitivity_files(dataset):
+    """Tables of how the estimates move, of the first seed."""
+    folder = f"results/{dataset}/seed{config['seeds'][0]}/sensitivity"
+    return [f"{folder}/{name}.csv" for name in plan.methods(dataset)]
+
+
 def dataset_results(dataset):
     """Everything that a target named after a data set makes."""
     figures = ["calibration_bars", "calibration_map", "calibration_maps", "eece_parts"]
@@ -83,6 +96,14 @@ def dataset_results(dataset):
         [multiext(f"results/figures/{dataset}/{name}", ".png", ".pdf") for name in figures],
         "results/config.resolved.yaml",
     ]
+
+
+# A job array asks for what its first member asks, so that methods that can use a GPU need
+# rules of their own.
+METHOD_KINDS = {
+    "hypotheses": [n for n in plan.fitted if "device" not in plan.entries[n]["parameters"]],
+    "network_hypotheses": [n for n in plan.fitted if "device" in plan.entries[n]["parameters"]],
+}
 
 
 def neighbors_file(dataset):

@@ -3,34 +3,39 @@
 for _dataset in config["datasets"]:
     for _number, _chunk in enumerate(plan.task_chunks(_dataset)):
 
-        rule:
-            name:
-                f"hypotheses_{_dataset}_{_number}"
-            input:
-                latents=f"results/{_dataset}/seed{{seed}}/latents.npz",
-                neighbors=neighbors_file(_dataset),
-                sources=sources("hypotheses"),
-            output:
-                task_files(_dataset, _chunk),
-            log:
-                f"results/logs/{_dataset}/seed{{seed}}/hypotheses/{{method}}_{_number}.log",
-            benchmark:
-                f"results/benchmarks/{_dataset}/seed{{seed}}/hypotheses/{{method}}_{_number}.tsv"
-            wildcard_constraints:
-                method=any_of(plan.fitted),
-            conda:
-                "../envs/torch.yaml"
-            threads: config["threads"]
-            resources:
-                mem_mb=lambda wildcards, attempt: 4000 * attempt,
-                runtime=lambda wildcards, attempt: 240 * attempt,
-            params:
-                spec=method_spec("hypotheses", _dataset),
-            message:
-                f"Fitting {{wildcards.method}} on {_dataset}, seed {{wildcards.seed}}: {', '.join(_chunk)}"
-            shell:
-                "python {input.sources[0]:q} --spec {params.spec:q} --log {log:q}"
-                " --latents {input.latents:q} --neighbors {input.neighbors:q} --outputs {output:q}"
+        for _kind, _names in METHOD_KINDS.items():
+
+            rule:
+                name:
+                    f"{_kind}_{_dataset}_{_number}"
+                input:
+                    latents=f"results/{_dataset}/seed{{seed}}/latents.npz",
+                    neighbors=neighbors_file(_dataset),
+                    sources=sources("hypotheses"),
+                output:
+                    task_files(_dataset, _chunk),
+                log:
+                    f"results/logs/{_dataset}/seed{{seed}}/hypotheses/{{method}}_{_number}.log",
+                benchmark:
+                    f"results/benchmarks/{_dataset}/seed{{seed}}/hypotheses/{{method}}_{_number}.tsv"
+                wildcard_constraints:
+                    method=any_of(_names),
+                # The longest jobs start first, so that no core waits for the last of them.
+                priority: 50
+                conda:
+                    "../envs/torch.yaml"
+                threads: config["threads"]
+                resources:
+                    gpu=GPU if _kind == "network_hypotheses" else 0,
+                    mem_mb=growing(4000),
+                    runtime=growing(240),
+                params:
+                    spec=method_spec("hypotheses", _dataset),
+                message:
+                    f"Fitting {{wildcards.method}} on {_dataset}, seed {{wildcards.seed}}: {', '.join(_chunk)}"
+                shell:
+                    "python {input.sources[0]:q} --spec {params.spec:q} --log {log:q}"
+                    " --latents {input.latents:q} --neighbors {input.neighbors:q} --outputs {output:q}"
 
     rule:
         name:
@@ -51,8 +56,8 @@ for _dataset in config["datasets"]:
             "../envs/statistics.yaml"
         threads: config["threads"]
         resources:
-            mem_mb=2000,
-            runtime=10,
+            mem_mb=growing(2000),
+            runtime=growing(10),
         params:
             spec=method_spec("predictions", _dataset),
         message:

@@ -7,12 +7,13 @@ rule images:
         "results/logs/{dataset}/images.log",
     benchmark:
         "results/benchmarks/{dataset}/images.tsv"
+    priority: 100
     conda:
         "../envs/torch.yaml"
     threads: config["threads"]
     resources:
-        mem_mb=4000,
-        runtime=30,
+        mem_mb=growing(4000),
+        runtime=growing(30),
         # Where the data lie is no property of the result, so it is not in the spec.
         data_dir=config["data_dir"],
     params:

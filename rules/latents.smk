@@ -9,12 +9,14 @@ rule autoencoder:
         "results/logs/{dataset}/seed{seed}/autoencoder.log",
     benchmark:
         "results/benchmarks/{dataset}/seed{seed}/autoencoder.tsv"
+    priority: 100
     conda:
         "../envs/torch.yaml"
     threads: config["threads"]
     resources:
-        mem_mb=4000,
-        runtime=120,
+        gpu=GPU,
+        mem_mb=growing(4000),
+        runtime=growing(120),
     params:
         spec=spec("autoencoder"),
     message:
@@ -31,8 +33,22 @@ rule autoencoder_figures:
         loss="results/{dataset}/seed{seed}/autoencoder_loss.csv",
         sources=sources("autoencoder_figures"),
     output:
-        multiext("results/figures/{dataset}/autoencoder_loss_seed{seed}", ".png", ".pdf"),
-        multiext("results/figures/{dataset}/reconstructions_seed{seed}", ".png", ".pdf"),
+        report(
+            "results/figures/{dataset}/autoencoder_loss_seed{seed}.png",
+            category="{dataset}",
+            subcategory="Figures",
+            caption="../report/autoencoder_loss.rst",
+            labels={"figure": "autoencoder loss"},
+        ),
+        "results/figures/{dataset}/autoencoder_loss_seed{seed}.pdf",
+        report(
+            "results/figures/{dataset}/reconstructions_seed{seed}.png",
+            category="{dataset}",
+            subcategory="Figures",
+            caption="../report/reconstructions.rst",
+            labels={"figure": "reconstructions"},
+        ),
+        "results/figures/{dataset}/reconstructions_seed{seed}.pdf",
     log:
         "results/logs/{dataset}/seed{seed}/autoencoder_figures.log",
     benchmark:
@@ -41,8 +57,8 @@ rule autoencoder_figures:
         "../envs/torch.yaml"
     threads: config["threads"]
     resources:
-        mem_mb=2000,
-        runtime=10,
+        mem_mb=growing(2000),
+        runtime=growing(10),
     params:
         spec=spec("autoencoder_figures"),
     message:
@@ -64,12 +80,14 @@ rule latents:
         "results/logs/{dataset}/seed{seed}/latents.log",
     benchmark:
         "results/benchmarks/{dataset}/seed{seed}/latents.tsv"
+    priority: 100
     conda:
         "../envs/torch.yaml"
     threads: config["threads"]
     resources:
-        mem_mb=4000,
-        runtime=30,
+        gpu=GPU,
+        mem_mb=growing(4000),
+        runtime=growing(30),
     params:
         spec=spec("latents"),
     message:
@@ -89,12 +107,13 @@ rule neighbors:
         "results/logs/{dataset}/seed{seed}/neighbors.log",
     benchmark:
         "results/benchmarks/{dataset}/seed{seed}/neighbors.tsv"
+    priority: 100
     conda:
         "../envs/statistics.yaml"
     threads: config["threads"]
     resources:
-        mem_mb=4000,
-        runtime=30,
+        mem_mb=growing(4000),
+        runtime=growing(30),
     params:
         spec=spec("neighbors"),
     message:

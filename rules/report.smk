@@ -3,9 +3,30 @@ rule tables:
         scores=lambda wildcards: score_files(wildcards.dataset),
         sources=sources("tables"),
     output:
-        multiext("results/tables/{dataset}", ".csv", ".md", ".tex"),
-        multiext("results/tables/{dataset}_summary", ".csv", ".md", ".tex"),
-        multiext("results/tables/{dataset}_drivers", ".csv", ".md", ".tex"),
+        report(
+            "results/tables/{dataset}.csv",
+            category="{dataset}",
+            subcategory="Tables",
+            caption="../report/scores.rst",
+            labels={"table": "scores"},
+        ),
+        multiext("results/tables/{dataset}", ".md", ".tex"),
+        report(
+            "results/tables/{dataset}_summary.csv",
+            category="{dataset}",
+            subcategory="Tables",
+            caption="../report/summary.rst",
+            labels={"table": "summary"},
+        ),
+        multiext("results/tables/{dataset}_summary", ".md", ".tex"),
+        report(
+            "results/tables/{dataset}_drivers.csv",
+            category="{dataset}",
+            subcategory="Tables",
+            caption="../report/drivers.rst",
+            labels={"table": "drivers"},
+        ),
+        multiext("results/tables/{dataset}_drivers", ".md", ".tex"),
     log:
         "results/logs/{dataset}/tables.log",
     benchmark:
@@ -14,8 +35,8 @@ rule tables:
         "../envs/report.yaml"
     threads: config["threads"]
     resources:
-        mem_mb=1000,
-        runtime=10,
+        mem_mb=growing(1000),
+        runtime=growing(10),
     params:
         spec=spec("tables"),
     message:
@@ -30,10 +51,38 @@ rule figures:
         scores=lambda wildcards: score_files(wildcards.dataset),
         sources=sources("figures"),
     output:
-        multiext("results/figures/{dataset}/calibration_bars", ".png", ".pdf"),
-        multiext("results/figures/{dataset}/calibration_map", ".png", ".pdf"),
-        multiext("results/figures/{dataset}/calibration_maps", ".png", ".pdf"),
-        multiext("results/figures/{dataset}/eece_parts", ".png", ".pdf"),
+        report(
+            "results/figures/{dataset}/calibration_bars.png",
+            category="{dataset}",
+            subcategory="Figures",
+            caption="../report/calibration_bars.rst",
+            labels={"figure": "calibration bars"},
+        ),
+        "results/figures/{dataset}/calibration_bars.pdf",
+        report(
+            "results/figures/{dataset}/calibration_map.png",
+            category="{dataset}",
+            subcategory="Figures",
+            caption="../report/calibration_map.rst",
+            labels={"figure": "calibration map"},
+        ),
+        "results/figures/{dataset}/calibration_map.pdf",
+        report(
+            "results/figures/{dataset}/calibration_maps.png",
+            category="{dataset}",
+            subcategory="Figures",
+            caption="../report/calibration_maps.rst",
+            labels={"figure": "calibration maps"},
+        ),
+        "results/figures/{dataset}/calibration_maps.pdf",
+        report(
+            "results/figures/{dataset}/eece_parts.png",
+            category="{dataset}",
+            subcategory="Figures",
+            caption="../report/eece_parts.rst",
+            labels={"figure": "eece parts"},
+        ),
+        "results/figures/{dataset}/eece_parts.pdf",
     log:
         "results/logs/{dataset}/figures.log",
     benchmark:
@@ -42,8 +91,8 @@ rule figures:
         "../envs/report.yaml"
     threads: config["threads"]
     resources:
-        mem_mb=1000,
-        runtime=10,
+        mem_mb=growing(1000),
+        runtime=growing(10),
     params:
         spec=spec("figures"),
     message:
@@ -53,6 +102,38 @@ rule figures:
         " --scores {input.scores:q} --output results/figures/{wildcards.dataset}"
 
 
+rule sensitivity_figure:
+    input:
+        tables=lambda wildcards: sensitivity_files(wildcards.dataset),
+        sources=sources("sensitivity_figure"),
+    output:
+        figure=report(
+            "results/figures/{dataset}/sensitivity.png",
+            category="{dataset}",
+            subcategory="Figures",
+            caption="../report/sensitivity.rst",
+            labels={"figure": "sensitivity"},
+        ),
+        pdf="results/figures/{dataset}/sensitivity.pdf",
+    log:
+        "results/logs/{dataset}/sensitivity_figure.log",
+    benchmark:
+        "results/benchmarks/{dataset}/sensitivity_figure.tsv"
+    conda:
+        "../envs/report.yaml"
+    threads: config["threads"]
+    resources:
+        mem_mb=growing(1000),
+        runtime=growing(10),
+    params:
+        spec=spec("sensitivity_figure"),
+    message:
+        "Drawing the sensitivity of {wildcards.dataset}"
+    shell:
+        "python {input.sources[0]:q} --spec {params.spec:q} --log {log:q}"
+        " --tables {input.tables:q} --figure {output.figure:q}"
+
+
 rule paper_comparison:
     input:
         scores=[score_files(dataset) for dataset in config["benchmark"]],
@@ -60,7 +141,13 @@ rule paper_comparison:
         sources=sources("paper_comparison"),
     output:
         table="results/tables/scores.csv",
-        comparison=multiext("results/tables/paper_comparison", ".csv", ".md"),
+        comparison=report(
+            "results/tables/paper_comparison.csv",
+            category="Paper",
+            caption="../report/paper_comparison.rst",
+            labels={"table": "paper against ours"},
+        ),
+        comparison_text="results/tables/paper_comparison.md",
         means="results/tables/paper_comparison_means.csv",
     log:
         "results/logs/paper_comparison.log",
@@ -70,8 +157,8 @@ rule paper_comparison:
         "../envs/report.yaml"
     threads: config["threads"]
     resources:
-        mem_mb=1000,
-        runtime=10,
+        mem_mb=growing(1000),
+        runtime=growing(10),
     params:
         spec=spec("paper_comparison"),
     message:
@@ -87,7 +174,13 @@ rule claims:
         toy=[f"results/toy/{experiment}/{experiment}.csv" for experiment in config["toy"]],
         sources=sources("claims"),
     output:
-        multiext("results/tables/claims", ".csv", ".md"),
+        table=report(
+            "results/tables/claims.csv",
+            category="Paper",
+            caption="../report/claims.rst",
+            labels={"table": "claims"},
+        ),
+        text="results/tables/claims.md",
     log:
         "results/logs/claims.log",
     benchmark:
@@ -96,15 +189,15 @@ rule claims:
         "../envs/report.yaml"
     threads: config["threads"]
     resources:
-        mem_mb=1000,
-        runtime=10,
+        mem_mb=growing(1000),
+        runtime=growing(10),
     params:
         spec=spec("claims"),
     message:
         "Checking the paper's statements"
     shell:
         "python {input.sources[0]:q} --spec {params.spec:q} --log {log:q}"
-        " --scores {input.scores:q} --toy {input.toy:q} --output {output[0]:q}"
+        " --scores {input.scores:q} --toy {input.toy:q} --output {output.table:q}"
 
 
 rule resolved_config:
@@ -120,8 +213,8 @@ rule resolved_config:
         "../envs/statistics.yaml"
     threads: config["threads"]
     resources:
-        mem_mb=500,
-        runtime=10,
+        mem_mb=growing(500),
+        runtime=growing(10),
     params:
         spec=spec("resolved_config"),
     message:

@@ -15,8 +15,8 @@ rule toy_data:
         "../envs/torch.yaml"
     threads: config["threads"]
     resources:
-        mem_mb=4000,
-        runtime=60,
+        mem_mb=growing(4000),
+        runtime=growing(60),
     params:
         spec=spec("toy_data"),
     message:
@@ -31,7 +31,12 @@ rule toy_figures:
         sources=sources("toy_figures"),
     output:
         table="results/{toy}/{experiment}/{experiment}.csv",
-        figure="results/{toy}/{experiment}/{experiment}.png",
+        figure=report(
+            "results/{toy}/{experiment}/{experiment}.png",
+            category="{toy}",
+            caption="../report/toy.rst",
+            labels={"experiment": "{experiment}"},
+        ),
         pdf="results/{toy}/{experiment}/{experiment}.pdf",
     log:
         "results/logs/{toy}/{experiment}/figure.log",
@@ -44,8 +49,8 @@ rule toy_figures:
         "../envs/report.yaml"
     threads: config["threads"]
     resources:
-        mem_mb=1000,
-        runtime=10,
+        mem_mb=growing(1000),
+        runtime=growing(10),
     params:
         spec=spec("toy_figures"),
     message:

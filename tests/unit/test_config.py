@@ -65,6 +65,26 @@ def test_device_reaches_the_methods_that_take_one(config):
     assert "device" not in resolved["random_forest"]["parameters"]
 
 
+def test_a_method_left_out_is_left_out_of_the_toy_experiments(config):
+    config["methods"].pop("random_forest")
+    resolved = resolve_config(config)["toy"]
+    assert "random_forest" not in resolved["eece_per_method"]["methods"]
+    assert "eece_vs_noise" not in resolved
+    assert set(resolved) == set(config["toy"]) - {
+        "seeds",
+        "calibration_plots",
+        "eece_vs_noise",
+        "eece_vs_training_size",
+    }
+
+
+def test_the_demo_changes_only_what_it_names(config):
+    resolved = resolve_config(config)
+    full, demo = resolved["toy"]["eece_vs_noise"], resolved["toy_demo"]["eece_vs_noise"]
+    changed = {**full, **config["toy_demo"]["eece_vs_noise"], "seeds": [0, 1, 2]}
+    assert demo == changed
+
+
 def test_one_method_twice_with_other_parameters(config):
     config["methods"]["small_forest"] = {"method": "random_forest", "n_estimators": 5}
     resolved = resolve_config(config)["methods"]["small_forest"]

@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+from scipy.stats import norm
 
 from epistemic_calibration.methods._gaussian import sample_gaussian_hypotheses
 from epistemic_calibration.methods.centroids import Centroids
@@ -44,21 +45,17 @@ def test_a_class_without_points_is_refused():
         Centroids().fit(X_TRAIN, np.zeros(4, dtype=int))
 
 
-def test_hypotheses_have_the_reported_mean_and_variance_unless_clipped():
-    mean, variance = np.array([0.5, 0.95]), np.array([0.01, 0.04])
+def test_hypotheses_have_the_reported_mean_and_variance_and_are_clipped():
     n = 20_000
-    draws = {
-        clip: sample_gaussian_hypotheses(mean, variance, n_hypotheses=n, clip=clip, random_state=0)
-        for clip in (False, True)
-    }
+    # Ten standard deviations from the bounds, where clipping does nothing, and a quarter.
+    mean, variance = np.array([0.5, 0.5, 0.95]), np.array([0.0025, 0.0025, 0.04])
+    draws = sample_gaussian_hypotheses(mean, variance, n_hypotheses=n, random_state=0)
+    inside, clipped = draws[:2], draws[2]
     # Five standard errors of a Gaussian's mean and variance.
-    np.testing.assert_array_less(
-        np.abs(draws[False].mean(axis=1) - mean), 5 * np.sqrt(variance / n)
-    )
-    np.testing.assert_array_less(
-        np.abs(draws[False].var(axis=1) - variance), 5 * variance * np.sqrt(2 / n)
-    )
-    assert draws[False].max() > 1
-    assert np.array_equal(draws[True], np.clip(draws[False], 0, 1))
+    assert np.all(np.abs(inside.mean(axis=1) - 0.5) < 5 * np.sqrt(0.0025 / n))
+    assert np.all(np.abs(inside.var(axis=1) - 0.0025) < 5 * 0.0025 * np.sqrt(2 / n))
     # Inputs are drawn independently: correlation of two rows is 0 ± 1/sqrt(n).
-    assert abs(np.corrcoef(draws[False])[0, 1]) < 5 / np.sqrt(n)
+    assert abs(np.corrcoef(inside)[0, 1]) < 5 / np.sqrt(n)
+    assert clipped.max() == 1
+    share = norm.sf(0.25)
+    assert abs(np.mean(clipped == 1) - share) < 5 * np.sqrt(share * (1 - share) / n)

@@ -48,7 +48,9 @@ def lock_step(X, labels, *, hidden_sizes=(7, 5), batch_size=32, noise=None, seed
         np.stack(w) for w in zip(*(initial_weights(layer_sizes, s) for s in seeds), strict=True)
     ]
     return engine._LockStepTraining(
-        torch.from_numpy(X),
+        engine._with_constant(
+            torch.from_numpy(X), engine._padded_rows(layer_sizes[0] + 1, layer_sizes[1])
+        ),
         labels,
         weights,
         seeds=list(seeds),

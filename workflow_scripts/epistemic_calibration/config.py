@@ -28,6 +28,7 @@ RESERVED_NAMES = frozenset(
         "toy",
         "toy_demo",
         "report",
+        "sensitivity",
     ]
 )
 
@@ -136,13 +137,17 @@ def _resolve_toy(config: Mapping[str, Any], variant: str) -> tuple[dict[str, Any
         elif chosen == "active":
             block["methods"] = [n for n, entry in fitted.items() if entry["family"] == "active"]
         else:
+            known = {*fitted, *available_methods()}
             faults += [
-                f"{variant}.{experiment}.methods: {name!r} is not under methods"
-                f"{_suggest(name, fitted)}"
+                f"{variant}.{experiment}.methods: no method {name!r}{_suggest(name, known)}"
                 for name in chosen
-                if name not in fitted
+                if name not in known
             ]
+            # A method that is left out of the benchmark is left out here, and an experiment
+            # without methods goes with it.
             block["methods"] = [name for name in chosen if name in fitted]
+            if chosen and not block["methods"]:
+                continue
         resolved[experiment] = block
     return resolved, faults
 

@@ -175,7 +175,10 @@ def train_networks(
     # Weights of a feature that is always zero have no gradient and never move, and many latent
     # units of a ReLU encoder are such: they need no arithmetic.
     active = X.any(axis=0)
-    inputs = torch.from_numpy(X[:, active]).to(torch_device)
+    inputs = _with_constant(
+        torch.from_numpy(X[:, active]).to(torch_device),
+        _padded_rows(np.count_nonzero(active) + 1, layer_sizes[1]),
+    )
 
     per_network = [initial_weights(layer_sizes, seed) for seed in seeds]
     weights = [np.stack(layer) for layer in zip(*per_network, strict=True)]
@@ -460,7 +463,7 @@ class _LockStepTraining:
     ) -> None:
         self.n_rows = [w.shape[1] for w in weights]
         padded_rows = [_padded_rows(*w.shape[1:]) for w in weights]
-        self.inputs = _with_constant(inputs, padded_rows[0])
+        self.inputs = inputs
         self.labels = torch.from_numpy(labels.astype(np.float32)).to(inputs.device)
         self.batch_size = min(batch_size, len(inputs))
         self.learning_rate = learning_rate

@@ -30,6 +30,8 @@ STAGE_SCRIPTS = {
     "hypotheses": "fit_method.py",
     "predictions": "import_predictions.py",
     "scores": "score_hypotheses.py",
+    "sensitivity": "measure_sensitivity.py",
+    "sensitivity_figure": "plot_sensitivity.py",
     "tables": "make_tables.py",
     "figures": "make_figures.py",
     "paper_comparison": "compare_with_paper.py",
@@ -245,6 +247,23 @@ class Plan:
         stage = "predictions" if method in self.imported else "hypotheses"
         fit = self.fingerprint(stage, dataset=dataset, seed=seed, method=method)
         return settings, {"hypotheses": fit}
+
+    def _sensitivity(self, dataset, seed, method):
+        settings, inputs = self._scores(dataset, seed, method)
+        block = self.config["sensitivity"]
+        settings["tasks"] = settings["tasks"][: block["n_tasks"]]
+        for axis in ("n_bins", "n_hypotheses"):
+            settings[f"{axis}_values"] = block[axis]
+        return settings, inputs
+
+    def _sensitivity_figure(self, dataset):
+        seed = self.config["seeds"][0]
+        inputs = {
+            method: self.fingerprint("sensitivity", dataset=dataset, seed=seed, method=method)
+            for method in self.methods(dataset)
+        }
+        shown = self._methods_shown(self.methods(dataset))
+        return {"dataset": dataset, "methods": shown}, inputs
 
     def _score_fingerprints(self, datasets):
         return {

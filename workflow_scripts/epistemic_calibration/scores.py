@@ -91,8 +91,8 @@ class Scorer:
 
         self.settings = settings
         self.y_true = arrays["y_true"]
-        self.hypotheses = arrays["hypotheses"].astype(np.float64)
-        self.mean = self.hypotheses.mean(axis=1)
+        self.hypotheses = arrays["hypotheses"]
+        self.mean = self.hypotheses.mean(axis=1, dtype=np.float64)
         self.reported = arrays.get("epistemic_uncertainty")
         self.prediction = arrays.get("prediction", self.mean)
         self.nested_bins = metrics.assign_bins(
@@ -141,7 +141,11 @@ class Scorer:
         n_bins = self.settings["ece_n_bins"]
         ece = metrics.expected_calibration_error(y_true, prediction, n_bins=n_bins)
         yield "ece", ece, "uniform", n_bins
-        eu = self.hypotheses.var(axis=1) if self.reported is None else self.reported
+        eu = (
+            self.hypotheses.var(axis=1, dtype=np.float64)
+            if self.reported is None
+            else self.reported
+        )
         yield "mean_epistemic_uncertainty", np.mean(eu, dtype=np.float64), None, None
 
     def _eece(self) -> Iterator[tuple[str, float, str, int]]:
@@ -234,7 +238,7 @@ class Scorer:
                 binning=self.settings["corrected_binning"],
                 random_state=self.settings["random_state"],
             )
-            mean = hypotheses.mean(axis=1)
+            mean = hypotheses.mean(axis=1, dtype=np.float64)
             yield f"tece_corrected_{when}_recalibration", corrected.estimate
             yield f"log_loss_{when}_recalibration", metrics.log_loss(y_true, mean)
 
@@ -269,6 +273,72 @@ def _rows_of_all_tasks(
     rows = _corrected_rows(corrected, settings["corrected_binning"], settings["corrected_n_bins"])
     for metric, value, binning, n_bins in rows:
         yield {"metric": metric, "value": value, "n_bins": n_bins, "binning": binning}
+
+
+def measure_sensitivity(spec: Mapping[str, Any], folder: str | Path, output: str | Path) -> None:
+    """Write how EECE and the corrected error move with the numbers of bins and hypotheses.
+
+    Where the number of hypotheses varies, they are a random subset of the method's, and the
+    bins are as many as in the benchmark; where the number of bins varies, all are used.
+    Numbers beyond what there is are left out.
+
+    Raises
+    ------
+    StaleResultError
+        As of `score_tasks`.
+    """
+    import pandas as pd
+
+    settings = spec["settings"]
+    rows = []
+    for task in settings["tasks"]:
+        path = Path(folder) / f"{task}.npz"
+        arrays, _ = read_npz(path, expected_fingerprint=spec["inputs"]["hypotheses"])
+        for row in _sensitivity(arrays, settings):
+            rows.append({"task": task, **row})
+        logger.info("task %s measured", task)
+    context = {key: settings[key] for key in ("dataset", "seed", "method")}
+    table = pd.DataFrame(rows).assign(**context, fingerprint=fingerprint(spec))
+    with atomic_path(output) as path:
+        table.to_csv(path, index=False)
+
+
+def _sensitivity(
+    arrays: Mapping[str, np.ndarray], settings: Mapping[str, Any]
+) -> Iterator[dict[str, Any]]:
+    from epistemic_calibration import metrics
+
+    y_true, hypotheses = arrays["y_true"], arrays["hypotheses"]
+    reported = arrays.get("epistemic_uncertainty")
+    n_samples, n_hypotheses = hypotheses.shape
+    seed = settings["random_state"]
+    order = np.random.default_rng(seed).permutation(n_hypotheses)
+
+    cases = [("n_bins", m, hypotheses, m, m) for m in settings["n_bins_values"] if m < n_samples]
+    for h in settings["n_hypotheses_values"]:
+        if h <= n_hypotheses:
+            chosen = hypotheses[:, order[:h]]
+            bins = (settings["n_bins"], settings["corrected_n_bins"])
+            cases.append(("n_hypotheses", h, chosen, *bins))
+    for axis, value, rows, n_bins, corrected_n_bins in cases:
+        eece = metrics.expected_epistemic_calibration_error(
+            y_true,
+            rows,
+            epistemic_uncertainty=reported,
+            n_bins=n_bins,
+            binning=settings["binning"],
+            random_state=seed,
+        )
+        corrected = metrics.corrected_epistemic_calibration_error(
+            y_true,
+            rows,
+            n_bins=corrected_n_bins,
+            binning=settings["corrected_binning"],
+            random_state=seed,
+        )
+        common = {"axis": axis, "axis_value": value}
+        yield {**common, "metric": "eece", "value": eece}
+        yield {**common, "metric": "tece_corrected", "value": corrected.estimate}
 
 
 def read_scores(

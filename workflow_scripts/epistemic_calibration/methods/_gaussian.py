@@ -13,7 +13,6 @@ from epistemic_calibration.seeds import derive_seed
 #: Schema of the parameters that every illustrative method shares.
 GAUSSIAN_PARAMETER_SCHEMA: dict[str, dict[str, Any]] = {
     "n_hypotheses": {"type": "integer", "minimum": 1},
-    "clip": {"type": "boolean"},
 }
 
 
@@ -22,7 +21,6 @@ def sample_gaussian_hypotheses(
     epistemic_uncertainty: np.ndarray,
     *,
     n_hypotheses: int,
-    clip: bool,
     random_state: int,
 ) -> np.ndarray:
     """Draw hypotheses around a prediction, independently for every input.
@@ -34,9 +32,6 @@ def sample_gaussian_hypotheses(
     epistemic_uncertainty : ndarray of shape (n_samples,)
         EU(x), the variance of the draws before clipping; not negative.
     n_hypotheses : int
-    clip : bool
-        Whether to clip the draws to [0, 1], which shrinks their variance and moves their
-        mean towards 1/2.
     random_state : int
 
     Returns
@@ -52,7 +47,9 @@ def sample_gaussian_hypotheses(
     hypotheses = rng.standard_normal((len(prediction), n_hypotheses))
     hypotheses *= np.sqrt(epistemic_uncertainty)[:, None]
     hypotheses += np.asarray(prediction)[:, None]
-    return np.clip(hypotheses, 0, 1, out=hypotheses) if clip else hypotheses
+    # Clipping shrinks the variance and moves the mean towards 1/2, but a hypothesis is a
+    # probability, and the published values are those of clipped draws.
+    return np.clip(hypotheses, 0, 1, out=hypotheses)
 
 
 class GaussianMethod(Method):
@@ -65,7 +62,6 @@ class GaussianMethod(Method):
     family: ClassVar = "illustrative"
 
     n_hypotheses: int
-    clip: bool
 
     @abstractmethod
     def evaluate(self, X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -76,12 +72,11 @@ class GaussianMethod(Method):
             prediction,
             epistemic_uncertainty,
             n_hypotheses=self.n_hypotheses,
-            clip=self.clip,
             random_state=derive_seed(self.random_state, "hypotheses"),
         )
 
     def sample_hypotheses(self, X: np.ndarray) -> np.ndarray:
-        """Return the drawn hypotheses at ``X``; within [0, 1] only where ``clip`` is set."""
+        """Return the drawn hypotheses at ``X``."""
         return self._sample(*self.evaluate(X))
 
     def epistemic_uncertainty(self, X: np.ndarray) -> np.ndarray:

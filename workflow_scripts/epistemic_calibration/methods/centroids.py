@@ -29,9 +29,7 @@ class Centroids(GaussianMethod):
         What else the squared distance is divided by: the number of classes, 2, or, as in
         equation 1 of DUQ, the dimension of X.
     n_hypotheses : int
-        Hypotheses drawn from N(h, √EU) for every input.
-    clip : bool
-        Whether to clip them to [0, 1].
+        Hypotheses drawn from N(h, √EU) for every input, and clipped to [0, 1].
     random_state : int
 
     References
@@ -55,14 +53,12 @@ class Centroids(GaussianMethod):
         length_scale: float = math.sqrt(10),
         divisor: Literal["classes", "dimension"] = "classes",
         n_hypotheses: int = 200,
-        clip: bool = True,
         random_state: int = 0,
     ) -> None:
         self.definition = definition
         self.length_scale = length_scale
         self.divisor = divisor
         self.n_hypotheses = n_hypotheses
-        self.clip = clip
         self.random_state = random_state
 
     def fit(self, X: np.ndarray, y: np.ndarray) -> Self:

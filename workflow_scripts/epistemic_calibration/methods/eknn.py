@@ -35,9 +35,7 @@ class EvidentialKNN(GaussianMethod):
     n_pairs : int
         Pairs of distinct training points whose mean distance estimates d̄; ours.
     n_hypotheses : int
-        Hypotheses drawn from N(h, √EU) for every input.
-    clip : bool
-        Whether to clip them to [0, 1].
+        Hypotheses drawn from N(h, √EU) for every input, and clipped to [0, 1].
     random_state : int
 
     References
@@ -64,7 +62,6 @@ class EvidentialKNN(GaussianMethod):
         beta: float = 0.5,
         n_pairs: int = 10_000,
         n_hypotheses: int = 200,
-        clip: bool = True,
         random_state: int = 0,
     ) -> None:
         self.n_neighbors = n_neighbors
@@ -72,7 +69,6 @@ class EvidentialKNN(GaussianMethod):
         self.beta = beta
         self.n_pairs = n_pairs
         self.n_hypotheses = n_hypotheses
-        self.clip = clip
         self.random_state = random_state
 
     def fit(self, X: np.ndarray, y: np.ndarray) -> Self:

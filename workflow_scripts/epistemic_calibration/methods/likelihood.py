@@ -35,9 +35,7 @@ class Likelihood(GaussianMethod):
     radius : float
         In units of X; only for ``definition="paper"``.
     n_hypotheses : int
-        Hypotheses drawn from N(h, √EU) for every input.
-    clip : bool
-        Whether to clip them to [0, 1].
+        Hypotheses drawn from N(h, √EU) for every input, and clipped to [0, 1].
     random_state : int
 
     References
@@ -62,14 +60,12 @@ class Likelihood(GaussianMethod):
         n_neighbors: int = 10,
         radius: float = 0.3,
         n_hypotheses: int = 200,
-        clip: bool = True,
         random_state: int = 0,
     ) -> None:
         self.definition = definition
         self.n_neighbors = n_neighbors
         self.radius = radius
         self.n_hypotheses = n_hypotheses
-        self.clip = clip
         self.random_state = random_state
 
     def fit(self, X: np.ndarray, y: np.ndarray) -> Self:

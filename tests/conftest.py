@@ -1,5 +1,6 @@
-"""Running the real workflow on small real data, in a copy of the project."""
+"""What the kinds of tests share: the real workflow on small real data, in a copy of the project."""
 
+import os
 import re
 import shutil
 import subprocess
@@ -10,7 +11,11 @@ from pathlib import Path
 import pytest
 import yaml
 
-ROOT = Path(__file__).parents[2]
+# Tests run on one thread each: what they check must not depend on the machine.
+for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ.setdefault(variable, "1")
+
+ROOT = Path(__file__).parents[1]
 PARTS = ("Snakefile", "rules", "envs", "profiles", "workflow_scripts", "resources", "report")
 
 #: Scikit-learn's digits, few images, three tasks, cheap methods of each kind.
