@@ -20,6 +20,7 @@ localrules:
     all,
     demo,
     toy,
+    collect,
     sensitivity,
 
 
@@ -41,6 +42,16 @@ rule demo:
 rule toy:
     input:
         toy_results("toy"),
+
+
+# Tables from what is finished, with the missing cells named, also while a method fails.
+rule collect:
+    input:
+        [
+            f"results/partial/{dataset}_summary.md"
+            for dataset in config["datasets"]
+            if plan.finished_scores(dataset)
+        ],
 
 
 rule sensitivity:

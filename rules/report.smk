@@ -46,6 +46,33 @@ rule tables:
         " --scores {input.scores:q} --output results/tables"
 
 
+rule partial_tables:
+    input:
+        scores=lambda wildcards: list(plan.finished_scores(wildcards.dataset).values()),
+        sources=sources("partial_tables"),
+    output:
+        multiext("results/partial/{dataset}", ".csv", ".md", ".tex"),
+        multiext("results/partial/{dataset}_summary", ".csv", ".md", ".tex"),
+        multiext("results/partial/{dataset}_drivers", ".csv", ".md", ".tex"),
+    log:
+        "results/logs/{dataset}/partial_tables.log",
+    benchmark:
+        "results/benchmarks/{dataset}/partial_tables.tsv"
+    conda:
+        "../envs/report.yaml"
+    threads: config["threads"]
+    resources:
+        mem_mb=growing(1000),
+        runtime=growing(10),
+    params:
+        spec=spec("partial_tables"),
+    message:
+        "Making tables of {wildcards.dataset} from the scores that there are"
+    shell:
+        "python {input.sources[0]:q} --spec {params.spec:q} --log {log:q}"
+        " --scores {input.scores:q} --output results/partial"
+
+
 rule figures:
     input:
         scores=lambda wildcards: score_files(wildcards.dataset),

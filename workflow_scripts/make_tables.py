@@ -10,12 +10,17 @@ def step(args, spec):
     from epistemic_calibration.tables import drivers_table, paper_table, summary_table, write_table
 
     settings = spec["settings"]
-    dataset, methods = settings["dataset"], settings["methods"]
+    dataset = settings["dataset"]
     scores = read_scores(args.scores, spec["inputs"])
-    folder = Path(args.output)
-    write_table(paper_table(scores, dataset, methods), folder / dataset)
-    write_table(summary_table(scores, dataset, methods), folder / f"{dataset}_summary")
-    write_table(drivers_table(scores, dataset, methods), folder / f"{dataset}_drivers")
+    for make, name in (
+        (paper_table, dataset),
+        (summary_table, f"{dataset}_summary"),
+        (drivers_table, f"{dataset}_drivers"),
+    ):
+        table = make(
+            scores, dataset, settings["methods"], tasks=settings["tasks"], seeds=settings["seeds"]
+        )
+        write_table(table, Path(args.output) / name)
 
 
 if __name__ == "__main__":

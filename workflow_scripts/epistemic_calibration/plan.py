@@ -33,6 +33,7 @@ STAGE_SCRIPTS = {
     "sensitivity": "measure_sensitivity.py",
     "sensitivity_figure": "plot_sensitivity.py",
     "tables": "make_tables.py",
+    "partial_tables": "make_tables.py",
     "figures": "make_figures.py",
     "paper_comparison": "compare_with_paper.py",
     "toy_data": "run_toy_experiment.py",
@@ -118,6 +119,16 @@ class Plan:
                 )
             tasks[safe] = classes.index(name)
         return tasks
+
+    def finished_scores(self, dataset: str) -> dict[str, Path]:
+        """Return the score files of a data set that exist, by DATASET/seedSEED/METHOD."""
+        files = {}
+        for seed in self.config["seeds"]:
+            for method in self.methods(dataset):
+                path = Path("results", dataset, f"seed{seed}", "scores", f"{method}.csv")
+                if (self.base_dir / path).is_file():
+                    files[f"{dataset}/seed{seed}/{method}"] = path
+        return files
 
     def task_chunks(self, dataset: str) -> list[list[str]]:
         """Return the tasks of a data set in the groups that one job fits."""
@@ -281,13 +292,20 @@ class Plan:
     def _resolved_config(self):
         return {"config": self.config}, {}
 
-    def _tables(self, dataset):
+    def _figures(self, dataset):
         return (
             {"dataset": dataset, "methods": self._methods_shown(self.methods(dataset))},
             self._score_fingerprints([dataset]),
         )
 
-    _figures = _tables
+    def _tables(self, dataset):
+        settings, inputs = self._figures(dataset)
+        expected = {"tasks": list(self.tasks(dataset)), "seeds": self.config["seeds"]}
+        return {**settings, **expected}, inputs
+
+    def _partial_tables(self, dataset):
+        settings, inputs = self._tables(dataset)
+        return settings, {key: inputs[key] for key in self.finished_scores(dataset)}
 
     def toy_methods(self, toy: str, experiment: str) -> list[str]:
         """Return what a toy experiment is run with, one table each."""

@@ -38,6 +38,7 @@ __all__ = [
 
 MISSING = "—"
 _INCOMPLETE = "*"
+_PARTIAL = "Partial:"
 
 # Rows of a block that are no tasks; a task's name is safe for a path, so has no brackets.
 _MEAN, _SD = "(mean)", "(sd)"
@@ -421,14 +422,20 @@ def summary_table(
 
 
 def drivers_table(
-    scores: pd.DataFrame, dataset: str, methods: Mapping[str, Mapping[str, str]]
+    scores: pd.DataFrame,
+    dataset: str,
+    methods: Mapping[str, Mapping[str, str]],
+    *,
+    tasks: Sequence[str] | None = None,
+    seeds: Sequence[int] | None = None,
 ) -> Table:
     """Return what drives EECE: its parts beside the estimate of the error it stands for.
 
     Parameters, rows and ``cells`` are those of `summary_table`. In the text the corrected
     TECE has the interval of its mean over tasks, which knows that they share their images.
     """
-    table = summary_table(scores, dataset, methods, shown=DRIVER_METRICS)
+    table = summary_table(scores, dataset, methods, shown=DRIVER_METRICS, tasks=tasks, seeds=seeds)
+    partial = [note for note in table.notes if note.startswith(_PARTIAL)]
     notes = (
         "EECE = Σ w |g² − W|. g²: what the mean of the hypotheses gets wrong, with the noise of "
         "the labels (the floor) in it. W: scatter of the hypotheses that the bins average away; "
@@ -436,6 +443,7 @@ def drivers_table(
         "Corrected TECE: without that noise, [95 % interval of the mean over tasks]; it is mean "
         "miscalibration plus epistemic dependence. The cross-fitted bound needs no bins.",
         "Rejected: tasks in which the test rejects at 0.05, by Holm over methods and tasks.",
+        *partial,
     )
     caption = f"What drives EECE on {dataset}"
     return replace(table, caption=caption, notes=notes, columns_per_part=6)
@@ -715,7 +723,7 @@ def _missing_notes(
             places.append(f"{task} (seed {seeds}{which})")
         named.append(f"{methods[method]['label']}: {'; '.join(places)}")
     yield (
-        f"Partial: {_count(len(missing), 'score')} missing. {MISSING} stands for no score, "
+        f"{_PARTIAL} {_count(len(missing), 'score')} missing. {MISSING} stands for no score, "
         f"{_INCOMPLETE} for a mean over fewer seeds than the others. Missing: "
         f"{' | '.join(named)}."
     )
