@@ -143,11 +143,16 @@ class Plan:
 
     def spec_json(self, stage: str, **wildcards: Any) -> str:
         """Return a job's spec as canonical JSON."""
-        return canonical_json(self.spec(stage, **wildcards))
+        return self._spec_json(stage, _sorted_items(wildcards))
 
     def fingerprint(self, stage: str, **wildcards: Any) -> str:
         """Return the fingerprint that the files of a job carry."""
-        return self._fingerprint(stage, tuple(sorted((k, str(v)) for k, v in wildcards.items())))
+        return self._fingerprint(stage, _sorted_items(wildcards))
+
+    # The scheduler asks again for every job that is ready, whenever it looks for one to run.
+    @cache
+    def _spec_json(self, stage: str, wildcards: tuple[tuple[str, str], ...]) -> str:
+        return canonical_json(self.spec(stage, **dict(wildcards)))
 
     @cache
     def _fingerprint(self, stage: str, wildcards: tuple[tuple[str, str], ...]) -> str:
@@ -359,3 +364,7 @@ class Plan:
             {"methods": self._methods_shown(self.entries)},
             self._score_fingerprints(self.config["benchmark"]),
         )
+
+
+def _sorted_items(wildcards: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
+    return tuple(sorted((name, str(value)) for name, value in wildcards.items()))
