@@ -13,12 +13,27 @@ sys.path.insert(0, str(Path(workflow.basedir) / "workflow_scripts"))
 from epistemic_calibration.config import resolve_config
 from epistemic_calibration.manifest import append_manifest
 from epistemic_calibration.plan import Plan
+from epistemic_calibration.stale import forgotten, stale_files
 
 try:
     config = resolve_config(config)
     plan = Plan(config)
     for _dataset in config["datasets"]:
         plan.tasks(_dataset)
+    if workflow.is_main_process:
+        _stale = [
+            path
+            for path in stale_files(plan)
+            if "--touch" in sys.argv or forgotten(path, plan.base_dir)
+        ]
+        if _stale:
+            raise ValueError(
+                f"{len(_stale)} results were made from other settings, sources or inputs, and "
+                f"Snakemake would take them for current: {', '.join(map(str, _stale[:5]))}"
+                f"{', ...' if len(_stale) > 5 else ''}. To delete them, and have them made again: "
+                f"python {Path(os.path.relpath(workflow.basedir), 'workflow_scripts')}/"
+                f"discard_stale.py"
+            )
 except (ValueError, RuntimeError) as error:
     # The message says it all; a traceback through the workflow would bury it.
     raise WorkflowError(str(error)) from None

@@ -139,7 +139,6 @@ def estimates(sample: Sample) -> dict[str, float]:
         ("K-means 100", "kmeans", 100),
         ("sorted K-means 100", "sorted_kmeans", 100),
         ("quantile 100", "quantile", 100),
-        ("nested 100", "nested", 100),
         ("nested 50", "nested", 50),
     ):
         bins = metrics.assign_bins(hypotheses, n_bins=n_bins, binning=binning)
@@ -481,11 +480,11 @@ def main() -> None:
     args.output.mkdir(parents=True, exist_ok=True)
     jobs, quick = args.jobs, args.quick
     experiments: dict[str, Callable[[], pd.DataFrame]] = {
-        "compare": lambda: compare(jobs, 2 if quick else 25),
-        "bias": lambda: bias(jobs, 2 if quick else 40),
-        "coverage": lambda: coverage(jobs, 4 if quick else 200),
-        "tasks": lambda: tasks(jobs, 4 if quick else 200),
-        "tests": lambda: tests(jobs, 4 if quick else 300, 2 if quick else 50),
+        "compare": lambda: compare(jobs, 2 if quick else 20),
+        "bias": lambda: bias(jobs, 2 if quick else 20),
+        "coverage": lambda: coverage(jobs, 4 if quick else 150),
+        "tasks": lambda: tasks(jobs, 4 if quick else 150),
+        "tests": lambda: tests(jobs, 4 if quick else 200, 2 if quick else 40),
         "recalibrate": lambda: recalibrate(jobs, 1 if quick else 10),
     }
     plots = {"compare": plot_comparison, "bias": plot_bias, "tests": plot_power}

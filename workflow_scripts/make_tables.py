@@ -6,6 +6,7 @@ from epistemic_calibration.cli import run_step
 def step(args, spec):
     from pathlib import Path
 
+    from epistemic_calibration.provenance import fingerprint
     from epistemic_calibration.scores import read_scores
     from epistemic_calibration.tables import drivers_table, paper_table, summary_table, write_table
 
@@ -20,7 +21,7 @@ def step(args, spec):
         table = make(
             scores, dataset, settings["methods"], tasks=settings["tasks"], seeds=settings["seeds"]
         )
-        write_table(table, Path(args.output) / name)
+        write_table(table, Path(args.output) / name, fingerprint(spec))
 
 
 if __name__ == "__main__":

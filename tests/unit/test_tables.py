@@ -212,7 +212,7 @@ def test_summary_counts_rejections_instead_of_averaging_p_values():
 
 def test_write_table_keeps_full_precision(tmp_path):
     table = paper_table(make_scores(), "cifar10", METHODS)
-    paths = write_table(table, tmp_path / "sub" / "cifar10")
+    paths = write_table(table, tmp_path / "sub" / "cifar10", "0" * 64)
     assert [path.name for path in paths] == ["cifar10.csv", "cifar10.md", "cifar10.tex"]
     again = pd.read_csv(paths[0], index_col=["metric", "task"])
     pd.testing.assert_frame_equal(again, table.cells, check_exact=True, check_names=False)

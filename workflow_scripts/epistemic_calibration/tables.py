@@ -155,12 +155,15 @@ class Table:
             yield self.text.iloc[:, start : start + step]
 
 
-def write_table(table: Table, stem: str | Path) -> list[Path]:
-    """Write ``STEM.csv``, ``STEM.md`` and ``STEM.tex`` and return their paths."""
+def write_table(table: Table, stem: str | Path, fingerprint: str) -> list[Path]:
+    """Write ``STEM.csv``, ``STEM.md`` and ``STEM.tex`` and return their paths.
+
+    The two texts carry the fingerprint in a comment; the CSV is all numbers.
+    """
     contents = {
         ".csv": table.cells.to_csv(lineterminator="\n"),
-        ".md": table.to_markdown(),
-        ".tex": table.to_latex(),
+        ".md": f"{table.to_markdown()}\n<!-- fingerprint: {fingerprint} -->\n",
+        ".tex": f"% fingerprint: {fingerprint}\n{table.to_latex()}",
     }
     return [_write(Path(f"{stem}{suffix}"), content) for suffix, content in contents.items()]
 

@@ -1,0 +1,295 @@
+"""Time the plain script and the workflow on the same images, one after the other.
+
+Both read one .npz file, do the same tasks with the same methods, epochs and numbers of
+hypotheses, and run on the processor. The workflow scores more: `plain.py` has no estimates
+beyond the paper's. Tables go to the screen and, as CSV, to results/bench.
+
+How the numbers are made: wall seconds and peak memory of the workflow's jobs are those of
+Snakemake's benchmark files. Processor seconds are each process's own count at its end. What
+Snakemake's own process uses is scheduling; imports are what outermost import statements take.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import pandas as pd
+from measure import (
+    ROOT,
+    arguments,
+    measure,
+    n_cores,
+    new_project,
+    npz_block,
+    read_config,
+    read_images,
+    read_process_times,
+    snakemake,
+    write_images,
+)
+from plain import METHODS
+
+from epistemic_calibration.config import resolve_config
+from epistemic_calibration.data import task_name
+from epistemic_calibration.runtimes import STAGES, read_runtimes
+
+#: Stages whose arithmetic is nearly all matrix products.
+NETWORKS = ("dropconnect", "mc_dropout", "deep_ensemble", "laplace")
+
+
+def main() -> None:
+    parser = arguments(__doc__.splitlines()[0])
+    parser.add_argument("--dataset", action="append", help="of the configuration; may be repeated")
+    parser.add_argument("--full", action="store_true", help="all of the benchmark (hours)")
+    parser.add_argument("--n-train", type=int, default=10_000)
+    parser.add_argument("--n-test", type=int, default=2_000)
+    parser.add_argument("--n-tasks", type=int, default=3)
+    parser.add_argument("--n-epochs", type=int, default=5, help="of the networks")
+    args = parser.parse_args()
+    config = read_config(args)
+    if args.full:
+        args.n_train = args.n_test = args.n_tasks = args.n_epochs = None
+    datasets = args.dataset or (config["benchmark"] if args.full else ["mnist"])
+    for dataset in datasets:
+        if dataset not in config["datasets"]:
+            parser.error(f"--dataset {dataset}: the configuration has no such data set")
+    args.output.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="bench-") as folder:
+        for dataset in datasets:
+            compare(dataset, config, args, Path(folder) / dataset)
+
+
+def compare(dataset, config, args, folder):
+    images = read_images(config, dataset, args.n_train, args.n_test)
+    folder.mkdir()
+    data = folder / "images.npz"
+    write_images(data, images)
+    tasks = images.class_names[: args.n_tasks]
+    config = benchmark_config(config, dataset, npz_block(config["datasets"][dataset], data, tasks))
+    for entry in config["methods"].values():
+        if args.n_epochs is not None and "n_epochs" in entry:
+            entry["n_epochs"] = args.n_epochs
+    resolved = resolve_config(config)
+    block, methods = resolved["datasets"][dataset], resolved["methods"]
+    cores = n_cores(args.cores)
+    print(
+        f"\n# {dataset}: {len(images.x_train)} training and {len(images.x_test)} test images, "
+        f"{len(tasks)} tasks, {len(methods)} methods, {cores} core(s)\n",
+        flush=True,
+    )
+
+    plain = measure(
+        [
+            *(sys.executable, ROOT / "benchmarks" / "plain.py", "--data", data),
+            *("--output", folder / "plain.csv", "--times", folder / "plain_times.csv"),
+            *("--methods", *methods, "--tasks", *tasks),
+            *("--n-epochs", methods["deep_ensemble"]["parameters"]["n_epochs"]),
+            *("--autoencoder-epochs", block["autoencoder"]["n_epochs"]),
+            *("--n-bins", block["scores"]["n_bins"]),
+        ],
+        cwd=folder,
+        OMP_NUM_THREADS=str(cores),
+    )
+    project = new_project(folder / "project", config)
+    times = folder / "process_times.jsonl"
+    workflow = measure(
+        snakemake("--cores", str(cores), f"results/tables/{dataset}.csv"),
+        cwd=project,
+        PYTHONPATH=str(ROOT / "benchmarks" / "process_times"),
+        PROCESS_TIMES=str(times),
+    )
+
+    processes = pd.DataFrame(read_process_times(times))
+    stages = stage_table(project, dataset, methods, processes, folder / "plain_times.csv")
+    totals = total_table(plain, workflow, processes, cores)
+    scores = score_table(project, dataset, folder / "plain.csv")
+    for title, table, digits in (
+        ("Seconds and memory by stage, summed over jobs", stages, 2),
+        ("In all", totals, 2),
+        ("Scores, mean over tasks: the same work must give the same scores", scores, 4),
+    ):
+        show(title, table, digits)
+    roofline = roofline_table(project, dataset, images, methods, block, stages)
+    show("Roofline: training's arithmetic at the speed of a matrix product, one core", roofline, 2)
+    for name, table in (
+        ("stages", stages),
+        ("totals", totals),
+        ("scores", scores),
+        ("roofline", roofline),
+    ):
+        table.to_csv(args.output / f"{dataset}_{name}.csv")
+    print(f"written to {args.output}/{dataset}_*.csv", flush=True)
+
+
+def benchmark_config(config, dataset, block):
+    """Return the configuration of what the plain script does too."""
+    methods = {name: config["methods"][name] for name in METHODS if name in config["methods"]}
+    return {
+        **config,
+        "benchmark": [dataset],
+        "datasets": {dataset: block},
+        "seeds": config["seeds"][:1],
+        "device": "cpu",
+        "methods": methods,
+        "controls": {},
+    }
+
+
+def stage_table(project, dataset, methods, processes, plain_times):
+    plain = pd.read_csv(plain_times, keep_default_na=False).set_index(["stage", "method"])
+    runtimes = read_runtimes(project / "results" / "benchmarks" / dataset, methods)
+    jobs = runtimes.groupby(["stage", "method"]).agg(
+        seconds=("seconds", "sum"), peak_mb=("peak_mb", "max"), jobs=("seconds", "size")
+    )
+    used = processes.dropna(subset="stage").groupby(["stage", "method"])
+    index = pd.MultiIndex.from_tuples(
+        [
+            (stage, method)
+            for stage in ("imports", *STAGES)
+            for method in (methods if stage in ("hypotheses", "scores") else [""])
+        ],
+        names=["stage", "method"],
+    )
+    table = pd.DataFrame(
+        {
+            "plain wall s": plain["seconds"],
+            "workflow wall s": jobs["seconds"],
+            "plain CPU s": plain["cpu_seconds"],
+            "workflow CPU s": used["cpu_seconds"].sum(),
+            "of it imports": used["import_seconds"].sum(),
+            "jobs": jobs["jobs"],
+            # A process cannot tell what a stage adds, only its largest memory until then.
+            "plain MB so far": plain["peak_mb_so_far"],
+            "workflow MB": jobs["peak_mb"],
+        }
+    ).reindex(index)
+    table.insert(4, "CPU ratio", table["plain CPU s"] / table["workflow CPU s"])
+    return table
+
+
+def total_table(plain, workflow, processes, cores):
+    own = processes["stage"].isna()
+    scheduling = processes.loc[own, "cpu_seconds"].sum()
+    imports = processes.loc[~own, "import_seconds"].sum()
+    rows = {
+        "wall s": (plain.wall, workflow.wall, plain.wall / workflow.wall),
+        "CPU s": (plain.cpu, workflow.cpu, plain.cpu / workflow.cpu),
+        "peak MB of a process": (plain.peak_mb, workflow.peak_mb, None),
+        "peak MB at once": (plain.peak_total_mb, workflow.peak_total_mb, None),
+        "cores in use, of CPU time": (
+            plain.cpu / plain.wall / cores,
+            workflow.cpu / workflow.wall / cores,
+            None,
+        ),
+        "share of scheduling in CPU": (0.0, scheduling / workflow.cpu, None),
+        "share of imports in CPU": (None, imports / workflow.cpu, None),
+    }
+    table = pd.DataFrame.from_dict(
+        rows, orient="index", columns=["plain", "workflow", "plain / workflow"], dtype=float
+    )
+    return table.rename_axis("what")
+
+
+def score_table(project, dataset, plain_scores):
+    index = ["method", "metric"]
+    plain = pd.read_csv(plain_scores).groupby(index)["value"].mean()
+    files = sorted((project / "results" / dataset / "seed0" / "scores").glob("*.csv"))
+    ours = pd.concat(map(pd.read_csv, files))
+    ours = ours[ours["task"] != "(all)"].groupby(index)["value"].mean()
+    both = pd.DataFrame({"plain": plain, "workflow": ours.reindex(plain.index)})
+    return both.unstack("metric").swaplevel(axis=1).sort_index(axis=1, level=0)
+
+
+def roofline_table(project, dataset, images, methods, block, stages):
+    """Return floating-point operations, seconds at the machine's speed, and seconds taken."""
+    import numpy as np
+    import torch
+
+    from epistemic_calibration.autoencoder import Autoencoder
+
+    torch.set_num_threads(1)
+    settings = block["autoencoder"]
+    model = Autoencoder(images.x_train.shape[1:], settings["latent_size"])
+    height, width, channels = images.x_train.shape[1:]
+    shape = (settings["batch_size"], channels, height, width)
+    steps = settings["n_epochs"] * len(images.x_train) / settings["batch_size"]
+    operations = {("autoencoder", ""): steps * step_operations(model, torch.rand(shape))}
+
+    (latents_path,) = project.glob("results/*/seed*/latents.npz")
+    with np.load(latents_path) as latents:
+        n_active = int(latents["x_train"].any(axis=0).sum())
+    shapes = {}
+    for name in [name for name in NETWORKS if name in methods]:
+        parameters = methods[name]["parameters"]
+        sizes = [n_active, *parameters["hidden_sizes"], 2]
+        layers = [torch.nn.Linear(a, b) for a, b in zip(sizes, sizes[1:], strict=False)]
+        model = torch.nn.Sequential(*layers)
+        batch = torch.rand(parameters["batch_size"], n_active)
+        n_networks = len(block["tasks"]) * parameters.get("n_members", 1)
+        steps = parameters["n_epochs"] * len(images.x_train) / parameters["batch_size"]
+        operations["hypotheses", name] = n_networks * steps * step_operations(model, batch)
+        shapes[name] = (parameters["batch_size"], n_active, sizes[1])
+
+    speed = max(product_speed((n, n), (n, n)) for n in (256, 512, 1024, 2048))
+    rows = {}
+    for key, count in operations.items():
+        taken = stages.loc[key, "workflow CPU s"] - stages.loc[key, "of it imports"]
+        row = {
+            "GFLOP": count / 1e9,
+            "GFLOP/s, best product": speed / 1e9,
+            "s at that speed": count / speed,
+            "CPU s taken": taken,
+            "fraction": count / speed / taken,
+        }
+        if key[1] in shapes:
+            # The products of the first layer, as many as there are networks in a group.
+            rows_, inner, columns = shapes[key[1]]
+            batched = product_speed((10, rows_, inner), (10, inner, columns))
+            row |= {
+                "GFLOP/s, batched": batched / 1e9,
+                "fraction of batched": count / batched / taken,
+            }
+        rows[key] = row
+    table = pd.DataFrame.from_dict(rows, orient="index").rename_axis(["stage", "method"])
+    total = table[["GFLOP", "s at that speed", "CPU s taken"]].sum()
+    total["fraction"] = total["s at that speed"] / total["CPU s taken"]
+    table.loc[("all", ""), :] = total
+    return table
+
+
+def step_operations(model, batch):
+    """Return the floating-point operations of one training step."""
+    from torch.utils.flop_counter import FlopCounterMode
+
+    with FlopCounterMode(display=False) as counter:
+        model(batch).sum().backward()
+    return counter.get_total_flops()
+
+
+def product_speed(left, right):
+    """Return the operations per second of a product of matrices, or of batches of them."""
+    import torch
+
+    a, b = torch.rand(left), torch.rand(right)
+    product = torch.empty((*left[:-1], right[-1]))
+    operations = 2 * product.numel() * left[-1]
+    repetitions = max(1, int(2e8 / operations))
+    best = float("inf")
+    for _ in range(8):
+        started = time.perf_counter()
+        for _ in range(repetitions):
+            torch.matmul(a, b, out=product)
+        best = min(best, (time.perf_counter() - started) / repetitions)
+    return operations / best
+
+
+def show(title, table, digits):
+    text = table.to_string(float_format=f"{{:.{digits}f}}".format, na_rep="")
+    print(f"## {title}\n\n{text}\n", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,110 @@
+"""Results on disk that do not come from the present configuration and sources.
+
+Snakemake reruns them by itself as long as it has its own record of how they were made. Where
+that record is lost, or is made to say otherwise by ``--touch``, it would take them for
+current; the fingerprint inside each file tells.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from epistemic_calibration.plan import Plan
+
+_MARK = re.compile(r"fingerprint: ([0-9a-f]{64})")
+
+
+def expected_files(plan: Plan) -> Iterator[tuple[Path, str]]:
+    """Yield the results of the data sets that carry a fingerprint, and which one.
+
+    Returns
+    -------
+    iterator of (path, fingerprint)
+        Paths relative to the working folder, upstream files first.
+    """
+    for dataset in plan.config["datasets"]:
+        folder = Path("results", dataset)
+        if not (plan.base_dir / folder).is_dir():
+            continue
+        yield folder / "images.npz", plan.fingerprint("images", dataset=dataset)
+        for seed in plan.config["seeds"]:
+            made = folder / f"seed{seed}"
+            where = {"dataset": dataset, "seed": seed}
+            yield made / "autoencoder.safetensors", plan.fingerprint("autoencoder", **where)
+            yield made / "latents.npz", plan.fingerprint("latents", **where)
+            yield made / "neighbors.npz", plan.fingerprint("neighbors", **where)
+            for method in plan.methods(dataset):
+                stage = "predictions" if method in plan.imported else "hypotheses"
+                fit = plan.fingerprint(stage, method=method, **where)
+                for task in plan.tasks(dataset):
+                    yield made / "hypotheses" / method / f"{task}.npz", fit
+                score = plan.fingerprint("scores", method=method, **where)
+                yield made / "scores" / f"{method}.csv", score
+        tables = plan.fingerprint("tables", dataset=dataset)
+        for name in (dataset, f"{dataset}_summary", f"{dataset}_drivers"):
+            yield Path("results", "tables", f"{name}.md"), tables
+
+
+def stored_fingerprint(path: Path) -> str | None:
+    """Return the fingerprint that a result file carries, or None where there is none to read."""
+    try:
+        return _READERS[path.suffix](path)
+    except Exception:
+        # Whatever is wrong with the file, it is not the result that it should be.
+        return None
+
+
+def stale_files(plan: Plan) -> list[Path]:
+    """Return the results on disk whose fingerprint is not the expected one."""
+    return [
+        path
+        for path, fingerprint in expected_files(plan)
+        if (plan.base_dir / path).is_file()
+        and stored_fingerprint(plan.base_dir / path) != fingerprint
+    ]
+
+
+def forgotten(path: Path, base_dir: Path) -> bool:
+    """Whether Snakemake has no record of how a result was made."""
+    name = base64.urlsafe_b64encode(str(path).encode()).decode()
+    return not any((base_dir / ".snakemake" / "metadata").glob(f"**/{name}"))
+
+
+def _read_npz(path: Path) -> str:
+    import numpy as np
+
+    with np.load(path, allow_pickle=False) as file:
+        return json.loads(str(file["provenance"]))["fingerprint"]
+
+
+def _read_csv(path: Path) -> str:
+    lines = path.read_text(encoding="utf-8").splitlines()
+    column = lines[0].split(",").index("fingerprint")
+    found = {line.split(",")[column] for line in lines[1:]}
+    (fingerprint,) = found
+    return fingerprint
+
+
+def _read_text(path: Path) -> str:
+    return _MARK.search(path.read_text(encoding="utf-8")).group(1)
+
+
+def _read_safetensors(path: Path) -> str:
+    with path.open("rb") as file:
+        size = int.from_bytes(file.read(8), "little")
+        metadata = json.loads(file.read(size))["__metadata__"]
+    return json.loads(json.loads(metadata["autoencoder"])["provenance"])["fingerprint"]
+
+
+_READERS = {
+    ".npz": _read_npz,
+    ".csv": _read_csv,
+    ".md": _read_text,
+    ".safetensors": _read_safetensors,
+}
