@@ -13,7 +13,7 @@ sys.path.insert(0, str(Path(workflow.basedir) / "workflow_scripts"))
 from epistemic_calibration.config import resolve_config
 from epistemic_calibration.manifest import append_manifest
 from epistemic_calibration.plan import Plan
-from epistemic_calibration.stale import forgotten, stale_files
+from epistemic_calibration.stale import forgotten, stale_files, touches
 
 try:
     config = resolve_config(config)
@@ -24,7 +24,7 @@ try:
         _stale = [
             path
             for path in stale_files(plan)
-            if "--touch" in sys.argv or forgotten(path, plan.base_dir)
+            if touches(sys.argv) or forgotten(path, plan.base_dir)
         ]
         if _stale:
             raise ValueError(

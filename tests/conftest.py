@@ -41,6 +41,18 @@ SMALL = {
         "mc_dropout": {"n_epochs": 2, "n_hypotheses": 10},
     },
     "controls": {"base_rate": {}},
+    "toy": {
+        "seeds": [0],
+        "dataset": {"n_samples": 50},
+        "eece_vs_noise": {
+            "methods": ["random_forest"],
+            "noise_levels": [0, 0.5],
+            "n_train": 20,
+            "n_test": 300,
+            "n_bins": 10,
+        },
+    },
+    "toy_demo": {},
 }
 
 

@@ -9,7 +9,7 @@ def step(args, spec):
     import pandas as pd
 
     from epistemic_calibration.claims import claims, to_markdown
-    from epistemic_calibration.provenance import atomic_path
+    from epistemic_calibration.provenance import atomic_path, fingerprint
     from epistemic_calibration.scores import read_scores
 
     inputs = spec["inputs"]
@@ -19,7 +19,8 @@ def step(args, spec):
     with atomic_path(args.output) as path:
         table.to_csv(path, index=False)
     with atomic_path(Path(args.output).with_suffix(".md")) as path:
-        path.write_text(to_markdown(table), encoding="utf-8")
+        mark = f"\n<!-- fingerprint: {fingerprint(spec)} -->\n"
+        path.write_text(to_markdown(table) + mark, encoding="utf-8")
 
 
 if __name__ == "__main__":

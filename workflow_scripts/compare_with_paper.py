@@ -6,14 +6,16 @@ from epistemic_calibration.cli import run_step
 def step(args, spec):
     from pathlib import Path
 
-    from epistemic_calibration.provenance import atomic_path
+    from epistemic_calibration.provenance import atomic_path, fingerprint
     from epistemic_calibration.scores import read_scores
     from epistemic_calibration.tables import paper_comparison, read_published, write_comparison
 
     scores = read_scores(args.scores, spec["inputs"])
     comparison = paper_comparison(scores, read_published(args.published))
     folder = Path(args.output)
-    write_comparison(comparison, folder / "paper_comparison", spec["settings"]["methods"])
+    write_comparison(
+        comparison, folder / "paper_comparison", spec["settings"]["methods"], fingerprint(spec)
+    )
     with atomic_path(folder / "scores.csv") as path:
         scores.to_csv(path, index=False)
 

@@ -368,7 +368,7 @@ def test_comparison_markdown_speaks_of_the_misprint_and_marks_differences():
 
 def test_write_comparison(tmp_path):
     comparison = paper_comparison(published_scores(), read_published(PUBLISHED))
-    paths = write_comparison(comparison, tmp_path / "paper_comparison", METHODS)
+    paths = write_comparison(comparison, tmp_path / "paper_comparison", METHODS, "0" * 64)
     assert [path.name for path in paths] == [
         "paper_comparison.csv",
         "paper_comparison_means.csv",
@@ -377,7 +377,7 @@ def test_write_comparison(tmp_path):
     again = pd.read_csv(io.StringIO(paths[0].read_text(encoding="utf-8")))
     assert len(again) == 270
     other = paper_comparison(published_scores().assign(dataset="digits"), read_published(PUBLISHED))
-    write_comparison(other, tmp_path / "none", METHODS)
+    write_comparison(other, tmp_path / "none", METHODS, "0" * 64)
     assert "none of the data sets" in (tmp_path / "none.md").read_text(encoding="utf-8")
 
 

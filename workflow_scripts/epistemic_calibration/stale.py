@@ -10,7 +10,7 @@ from __future__ import annotations
 import base64
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,7 +21,7 @@ _MARK = re.compile(r"fingerprint: ([0-9a-f]{64})")
 
 
 def expected_files(plan: Plan) -> Iterator[tuple[Path, str]]:
-    """Yield the results of the data sets that carry a fingerprint, and which one.
+    """Yield the results that carry a fingerprint, and which one; figures show these alone.
 
     Returns
     -------
@@ -46,9 +46,20 @@ def expected_files(plan: Plan) -> Iterator[tuple[Path, str]]:
                     yield made / "hypotheses" / method / f"{task}.npz", fit
                 score = plan.fingerprint("scores", method=method, **where)
                 yield made / "scores" / f"{method}.csv", score
-        tables = plan.fingerprint("tables", dataset=dataset)
+                sensitivity = plan.fingerprint("sensitivity", method=method, **where)
+                yield made / "sensitivity" / f"{method}.csv", sensitivity
         for name in (dataset, f"{dataset}_summary", f"{dataset}_drivers"):
-            yield Path("results", "tables", f"{name}.md"), tables
+            for folder, stage in (("tables", "tables"), ("partial", "partial_tables")):
+                fingerprint = plan.fingerprint(stage, dataset=dataset)
+                yield Path("results", folder, f"{name}.md"), fingerprint
+    for toy in ("toy", "toy_demo"):
+        for experiment in plan.config[toy]:
+            for method in plan.toy_methods(toy, experiment):
+                path = Path("results", toy, experiment, "methods", f"{method}.csv")
+                where = {"toy": toy, "experiment": experiment, "method": method}
+                yield path, plan.fingerprint("toy_data", **where)
+    for stage in ("paper_comparison", "claims"):
+        yield Path("results", "tables", f"{stage}.md"), plan.fingerprint(stage)
 
 
 def stored_fingerprint(path: Path) -> str | None:
@@ -74,6 +85,14 @@ def forgotten(path: Path, base_dir: Path) -> bool:
     """Whether Snakemake has no record of how a result was made."""
     name = base64.urlsafe_b64encode(str(path).encode()).decode()
     return not any((base_dir / ".snakemake" / "metadata").glob(f"**/{name}"))
+
+
+def touches(arguments: Sequence[str]) -> bool:
+    """Whether a command line of Snakemake has ``--touch``, in full, short or abbreviated."""
+    return any(
+        argument == "-t" or (len(argument) > 3 and "--touch".startswith(argument))
+        for argument in arguments
+    )
 
 
 def _read_npz(path: Path) -> str:

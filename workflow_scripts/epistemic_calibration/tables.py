@@ -605,14 +605,18 @@ def _mean_row(group: pd.DataFrame) -> dict[str, object]:
 
 
 def write_comparison(
-    comparison: pd.DataFrame, stem: str | Path, methods: Mapping[str, Mapping[str, str]]
+    comparison: pd.DataFrame,
+    stem: str | Path,
+    methods: Mapping[str, Mapping[str, str]],
+    fingerprint: str,
 ) -> list[Path]:
     """Write ``STEM.csv`` (cells), ``STEM_means.csv`` and ``STEM.md``; return their paths."""
     means = paper_comparison_means(comparison)
+    mark = f"\n<!-- fingerprint: {fingerprint} -->\n"
     return [
         _write(Path(f"{stem}.csv"), comparison.to_csv(index=False, lineterminator="\n")),
         _write(Path(f"{stem}_means.csv"), means.to_csv(index=False, lineterminator="\n")),
-        _write(Path(f"{stem}.md"), comparison_markdown(comparison, means, methods)),
+        _write(Path(f"{stem}.md"), comparison_markdown(comparison, means, methods) + mark),
     ]
 
 

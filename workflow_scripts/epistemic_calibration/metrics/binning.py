@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 Binning = Literal["kmeans", "sorted_kmeans", "nested", "quantile", "grid"]
 
 #: Rows on which K-means places its centres; more rows are assigned to these centres.
-MAX_KMEANS_ROWS = 100_000
+MAX_KMEANS_ROWS = 20_000
 
 
 def assign_bins(
