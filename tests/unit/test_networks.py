@@ -425,7 +425,7 @@ def test_wrong_arguments_are_named(change, message):
 def test_absent_cuda_is_an_error_only_where_it_is_asked_for(monkeypatch):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     assert engine.resolve_device("auto").type == "cpu"
-    with pytest.raises(ValueError, match="no CUDA device"):
+    with pytest.raises(ValueError, match="finds no GPU"):
         engine.resolve_device("cuda")
 
 

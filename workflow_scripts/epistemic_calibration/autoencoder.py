@@ -14,6 +14,7 @@ import numpy as np
 import torch
 from torch import nn
 
+from epistemic_calibration.device import resolve_device
 from epistemic_calibration.seeds import derive_seed
 
 if TYPE_CHECKING:
@@ -159,7 +160,7 @@ def train_autoencoder(
         )
     if not 0 < learning_rate < math.inf:
         raise ValueError(f"learning_rate={learning_rate!r}; it must be a number above 0")
-    target = _resolve_device(device)
+    target = resolve_device(device)
 
     with torch.random.fork_rng(devices=[]):
         # Not torch.manual_seed, which would seed the GPUs' global generators too.
@@ -271,7 +272,7 @@ def _batches(
             f"images have shape {tuple(data.shape[1:])}; the autoencoder was trained on "
             f"{model.image_shape} (height, width, channels)"
         )
-    target = _resolve_device(device)
+    target = resolve_device(device)
     model.to(target).eval()
     for start in range(0, len(data), batch_size):
         rows = slice(start, start + batch_size)
@@ -400,15 +401,6 @@ def scale_latents(
 
 def _is_integer(value: Any) -> bool:
     return isinstance(value, int | np.integer) and not isinstance(value, bool)
-
-
-def _resolve_device(device: str) -> torch.device:
-    if device not in ("auto", "cpu", "cuda"):
-        raise ValueError(f"device={device!r}; it must be one of auto, cpu, cuda")
-    available = torch.cuda.is_available()
-    if device == "cuda" and not available:
-        raise ValueError("device='cuda', but PyTorch finds no GPU here; use 'auto' or 'cpu'")
-    return torch.device("cuda" if device != "cpu" and available else "cpu")
 
 
 def _checked_images(images: np.ndarray) -> torch.Tensor:

@@ -26,6 +26,8 @@ import numpy as np
 import torch
 from torch.optim.adam import adam
 
+from epistemic_calibration.device import resolve_device
+
 logger = logging.getLogger("epistemic_calibration")
 
 #: Weights, gradients, Adam's two moments and masks of the networks trained together, in bytes:
@@ -364,23 +366,6 @@ def dropout_hypotheses(
                 column.append(_positive_probability(hidden, others[-1]))
             columns.append(torch.cat(column))
         return _as_columns(columns)
-
-
-def resolve_device(device: str) -> torch.device:
-    """Return the torch device of ``auto``, ``cpu`` or ``cuda``.
-
-    Raises
-    ------
-    ValueError
-        If ``device`` is none of these, or ``cuda`` and there is none.
-    """
-    if device not in ("auto", "cpu", "cuda"):
-        raise ValueError(f"device={device!r} must be 'auto', 'cpu' or 'cuda'")
-    if device == "cuda" and not torch.cuda.is_available():
-        raise ValueError("device='cuda', but torch finds no CUDA device; use 'auto' or 'cpu'")
-    if device == "auto":
-        device = "cuda" if torch.cuda.is_available() else "cpu"
-    return torch.device(device)
 
 
 class _Masks:
