@@ -10,6 +10,7 @@ def step(args, spec):
     import pandas as pd
 
     from epistemic_calibration.autoencoder import load_weights, reconstruct
+    from epistemic_calibration.data import ImageDataset
     from epistemic_calibration.figures import loss_curve, reconstructions, save_figure
     from epistemic_calibration.provenance import read_npz, read_provenance_json
 
@@ -24,7 +25,7 @@ def step(args, spec):
     loss_stem, _, reconstruction_stem, _ = (Path(path).with_suffix("") for path in args.figures)
     save_figure(loss_curve(pd.read_csv(args.loss)), loss_stem)
     shown = [np.flatnonzero(images["y_test"] == k)[0] for k in np.unique(images["y_test"])]
-    originals = images["x_test"][shown]
+    originals = ImageDataset.pixels(images["x_test"][shown])
     names = [str(images["class_names"][k]) for k in images["y_test"][shown]]
     save_figure(
         reconstructions(originals, reconstruct(model, originals), names),
