@@ -10,12 +10,14 @@ from snakemake.exceptions import WorkflowError
 RESOURCES = Path(os.path.relpath(workflow.basedir)) / "resources"
 sys.path.insert(0, str(Path(workflow.basedir) / "workflow_scripts"))
 
-from epistemic_calibration.config import resolve_config
+from epistemic_calibration.config import check_duplicate_keys, resolve_config
 from epistemic_calibration.manifest import append_manifest
 from epistemic_calibration.plan import Plan
 from epistemic_calibration.stale import forgotten, stale_files, touches
 
 try:
+    for _path in workflow.configfiles:
+        check_duplicate_keys(_path)
     config = resolve_config(config)
     plan = Plan(config)
     for _dataset in config["datasets"]:

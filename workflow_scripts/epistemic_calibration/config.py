@@ -36,6 +36,9 @@ RESERVED_NAMES = frozenset(
 _ENTRY_KEYS = ("method", "file", "predictions", "label", "datasets")
 
 
+_PREAMBLE = "the configuration is wrong:\n"
+
+
 class ConfigError(ValueError):
     """The configuration is wrong; the message names the key, the value and what is allowed."""
 
@@ -99,9 +102,9 @@ def resolve_config(config: Mapping[str, Any], base_dir: str | Path = ".") -> dic
                 )
                 config[group][name] = {**resolved, "datasets": shown_on}
             except ConfigError as error:
-                faults.append(str(error))
+                faults.append(str(error).removeprefix(_PREAMBLE))
     if faults:
-        raise ConfigError("\n".join(["the configuration is wrong:", *faults]))
+        raise ConfigError("\n".join([_PREAMBLE.strip(), *faults]))
     for group in ("methods", "controls"):
         for name, entry in config[group].items():
             needed = entry["parameters"].get("n_neighbors", 0) if entry["uses_neighbors"] else 0
@@ -118,7 +121,7 @@ def resolve_config(config: Mapping[str, Any], base_dir: str | Path = ".") -> dic
         config[name] = experiments
         faults += toy_faults
     if faults:
-        raise ConfigError("\n".join(["the configuration is wrong:", *faults]))
+        raise ConfigError("\n".join([_PREAMBLE.strip(), *faults]))
     return config
 
 
@@ -199,6 +202,30 @@ def _resolve_method(
     }
 
 
+def check_duplicate_keys(path: str | Path) -> None:
+    """Raise ConfigError where a YAML file gives a key twice, of which YAML keeps the last."""
+    import yaml
+
+    def visit(node: Any, prefix: str) -> Iterator[str]:
+        if isinstance(node, yaml.MappingNode):
+            seen: set[str] = set()
+            for key, value in node.value:
+                name = _join(prefix, str(key.value))
+                if name in seen:
+                    line = key.start_mark.line + 1
+                    yield f"{name}: given twice, the second time in line {line} of {path}"
+                seen.add(name)
+                yield from visit(value, name)
+        elif isinstance(node, yaml.SequenceNode):
+            for value in node.value:
+                yield from visit(value, prefix)
+
+    with Path(path).open(encoding="utf-8") as file:
+        faults = list(visit(yaml.compose(file, Loader=yaml.SafeLoader), ""))
+    if faults:
+        raise ConfigError("\n".join([_PREAMBLE.strip(), *faults]))
+
+
 def resolve_parameters(
     method: type[Method], given: Mapping[str, Any], key: str = "parameters"
 ) -> dict[str, Any]:
@@ -226,7 +253,7 @@ def _check_schema(value: Any, schema: Mapping[str, Any], prefix: str = "") -> No
     errors = sorted(validator.iter_errors(value), key=lambda e: [str(p) for p in e.absolute_path])
     if errors:
         lines = dict.fromkeys(line for error in errors for line in _explain(error, prefix))
-        raise ConfigError("\n".join(["the configuration is wrong:", *lines]))
+        raise ConfigError("\n".join([_PREAMBLE.strip(), *lines]))
 
 
 def _explain(error: Any, prefix: str) -> Iterator[str]:
