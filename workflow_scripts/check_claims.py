@@ -10,12 +10,12 @@ def step(args, spec):
 
     from epistemic_calibration.claims import claims, to_markdown
     from epistemic_calibration.provenance import atomic_path, fingerprint
-    from epistemic_calibration.scores import read_scores
+    from epistemic_calibration.scores import ALL_TASKS, read_scores
 
     inputs = spec["inputs"]
     scores = read_scores(args.scores, inputs["scores"])
     toy = {Path(path).stem: pd.read_csv(path) for path in args.toy}
-    table = claims(scores, toy)
+    table = claims(scores[scores["task"] != ALL_TASKS], toy)
     with atomic_path(args.output) as path:
         table.to_csv(path, index=False)
     with atomic_path(Path(args.output).with_suffix(".md")) as path:
