@@ -407,7 +407,7 @@ def plot_binning_study(table: pd.DataFrame, *, labels: Mapping[str, str] | None 
         _mark_best_of_seeds(ax, part, color)
         ax.set_title(
             f"{_label(method, labels)} (★ {best})",
-            fontsize=7.5,
+            fontsize=6.5,
             fontweight="bold" if method == HIGHLIGHTED else "normal",
         )
         ax.set(xscale="log", yscale="log", xlabel="", ylabel="")
