@@ -12,7 +12,7 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
-from epistemic_calibration.data import class_names_of, raw_inventory, task_name
+from epistemic_calibration.data import DataError, class_names_of, raw_inventory, task_name
 from epistemic_calibration.methods import method_path
 from epistemic_calibration.provenance import canonical_json, fingerprint
 from epistemic_calibration.sources import source_files, source_hashes
@@ -88,8 +88,17 @@ class Plan:
 
     @cache
     def class_names(self, dataset: str) -> tuple[str, ...]:
-        """Return the classes of a data set, without loading its images."""
-        return tuple(class_names_of(self._source(dataset), self.data_dir))
+        """Return the classes of a data set, without loading its images.
+
+        Raises
+        ------
+        ValueError
+            If they cannot be told; the message names the data set.
+        """
+        try:
+            return tuple(class_names_of(self._source(dataset), self.data_dir))
+        except (DataError, ValueError) as error:
+            raise ValueError(f"datasets.{dataset}: {error}") from error
 
     @cache
     def tasks(self, dataset: str) -> dict[str, int]:
