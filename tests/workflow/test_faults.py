@@ -1,0 +1,388 @@
+"""Faults of every kind: what the screen says, and that no finished result is lost or wrong."""
+
+import ast
+import contextlib
+import os
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+
+from epistemic_calibration.provenance import read_npz
+
+ROOT = Path(__file__).parents[2]
+SEED = Path("results", "digits", "seed0")
+TABLES = "results/tables/digits.md"
+
+METHOD = """\
+import os, signal, time
+from pathlib import Path
+import numpy as np
+from epistemic_calibration.methods import Method
+
+class Own(Method):
+    label = "own"
+    n_calls = 0
+
+    def __init__(self, *, random_state=0):
+        self.random_state = random_state
+
+    def fit(self, X, y):
+        self.p_ = y.mean()
+        return self
+
+    def sample_hypotheses(self, X):
+        Own.n_calls += 1
+        good = np.full((len(X), 4), self.p_)
+        {fault}
+"""
+FAULTS = {
+    "raising": "raise RuntimeError('out of luck')",
+    "undefined": "good[7] = np.nan; return good",
+    "beyond": "return good + 1",
+    "short": "return good[:-1]",
+    # In the middle of a job: one of its files is written, the other is not.
+    "killed": "if Own.n_calls == 2 and Path('armed').exists(): "
+    "os.kill(os.getpid(), signal.SIGKILL)\n        return good",
+}
+SAYS = {
+    "raising": ["RuntimeError: out of luck"],
+    "undefined": ["hypotheses has 4 values that are NaN or infinite"],
+    "beyond": ["hypotheses lies in [1.", "expected values in [0, 1]"],
+    "short": ["hypotheses has shape (199, 4), expected (200, n_hypotheses)"],
+    "killed": ["SIGKILL"],
+}
+
+
+def screen(done):
+    return done.stdout + done.stderr
+
+
+def contents(folder):
+    """Return the bytes of every result file below a folder, by path; logs and timings are none."""
+    return {
+        path.relative_to(folder): path.read_bytes()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file() and path.suffix in (".npz", ".csv", ".safetensors")
+    }
+
+
+def own_method(project, name, fault):
+    (project.folder / f"{name}.py").write_text(METHOD.format(fault=fault))
+    project.configure(lambda c: c["methods"].update({name: {"file": f"{name}.py"}}))
+
+
+def wait_for(condition, process=None, seconds=120):
+    end = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > end or (process is not None and process.poll() is not None):
+            output = process.communicate(timeout=5)[0] if process else ""
+            pytest.fail(f"what the test waits for did not happen: {output}")
+        time.sleep(0.1)
+
+
+def start(project, *arguments):
+    """Start a run and leave it running."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "snakemake", "--cores", "2", *arguments],
+        cwd=project.folder,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+
+
+@contextlib.contextmanager
+def mounted(folder, *options):
+    """Mount something on a folder, or skip the test where that is not allowed."""
+    if os.geteuid() != 0:
+        pytest.skip("mounting needs root")
+    done = subprocess.run(["mount", *options, str(folder)], capture_output=True, text=True)
+    if done.returncode != 0:
+        pytest.skip(f"this machine allows no mount: {done.stderr.strip()}")
+    try:
+        yield
+    finally:
+        subprocess.run(["umount", str(folder)], check=True)
+
+
+def test_broken_methods_and_a_killed_job_spoil_nobody_elses_results(project):
+    project.configure(lambda c: c.update(tasks_per_job=10))
+    before = contents(project.folder / "results" / "digits")
+    for name, fault in FAULTS.items():
+        own_method(project, name, fault)
+    own_method(project, "healthy", "return good")
+    (project.folder / "armed").touch()
+
+    done = project.run("digits", check=False)
+    assert done.returncode != 0
+    for name, messages in SAYS.items():
+        for message in messages:
+            assert message in screen(done), name
+        # No half of a job is left behind.
+        assert not list((project.folder / SEED / "hypotheses").glob(f"{name}/*.npz"))
+    after = contents(project.folder / "results" / "digits")
+    assert {path: after[path] for path in before} == before
+    assert (project.folder / SEED / "scores" / "healthy.csv").is_file()
+
+    project.run("collect")
+    partial = (project.folder / "results/partial/digits_summary.md").read_text()
+    assert "healthy" in partial
+    assert "Random Forest" in partial
+    assert "missing" in partial.lower()
+    for name in FAULTS:
+        assert name in partial
+
+    (project.folder / "armed").unlink()
+    project.configure(lambda c: [c["methods"].pop(n) for n in FAULTS if n != "killed"])
+    project.run(TABLES)
+    final = contents(project.folder / "results" / "digits")
+    assert {path: final[path] for path in after} == after
+    for task in ("0", "3", "8"):
+        with np.load(project.folder / SEED / f"hypotheses/killed/{task}.npz") as file:
+            assert np.allclose(file["hypotheses"], file["hypotheses"][0, 0])
+            assert 0 < file["hypotheses"][0, 0] < 1
+    assert "killed" in (project.folder / TABLES).read_text()
+
+
+def test_damaged_files_are_named_and_made_again_as_they_were(project):
+    latents = project.folder / SEED / "latents.npz"
+    hypotheses = project.folder / SEED / "hypotheses" / "eknn" / "3.npz"
+    whole = {path: path.read_bytes() for path in (latents, hypotheses)}
+    times = {path: path.stat() for path in whole}
+    latents.write_bytes(whole[latents][: len(whole[latents]) // 2])
+    damaged = bytearray(whole[hypotheses])
+    damaged[len(damaged) // 3] ^= 0xFF
+    hypotheses.write_bytes(damaged)
+    # A disk that fails tells nobody: nothing looks newer.
+    for path, stat in times.items():
+        os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+
+    def change(config):
+        config["methods"]["random_forest"]["n_estimators"] = 6
+        config["datasets"]["digits"]["scores"]["n_bins"] = 11
+
+    project.configure(change)
+    tables = project.tables()
+    done = project.run(TABLES, check=False)
+    assert done.returncode != 0
+    for path in (latents, hypotheses):
+        assert f"{path.relative_to(project.folder)} cannot be read" in screen(done)
+    assert "Delete it and run again" in screen(done)
+    assert project.tables().get("digits.csv") in (None, tables["digits.csv"])
+    # What does not read them is done.
+    assert '"n_bins":11' in (project.folder / SEED / "scores/mc_dropout.csv").read_text() or (
+        ",11.0," in (project.folder / SEED / "scores/mc_dropout.csv").read_text()
+    )
+
+    latents.unlink()
+    hypotheses.unlink()
+    project.run(TABLES)
+    assert {path: path.read_bytes() for path in whole} == whole
+
+
+def small_images(**changes):
+    rng = np.random.default_rng(0)
+    arrays = {
+        "x_train": rng.integers(0, 256, (40, 8, 8), dtype=np.uint8),
+        "y_train": np.arange(40) % 2,
+        "x_test": rng.integers(0, 256, (20, 8, 8), dtype=np.uint8),
+        "y_test": np.arange(20) % 2,
+    }
+    return {**arrays, **changes}
+
+
+def test_broken_data_sets_are_named_and_leave_the_others_alone(project):
+    folder = project.folder / "data"
+    folder.mkdir()
+    nan = small_images()["x_train"] / np.float32(255)
+    nan[3, 2, 2] = np.nan
+    broken = {
+        "missing_class": small_images(y_test=np.zeros(20, dtype=int)),
+        "lengths": small_images(y_train=np.arange(39) % 2),
+        "not_a_number": small_images(x_train=nan, x_test=np.zeros((20, 8, 8), np.float32)),
+        "shape": small_images(x_train=np.zeros((40, 64), np.uint8)),
+        "sizes": small_images(x_test=np.zeros((20, 9, 8), np.uint8)),
+    }
+    blocks = {}
+    for name, arrays in broken.items():
+        np.savez(folder / f"{name}.npz", **arrays)
+        blocks[name] = {"source": "npz", "path": f"{name}.npz"}
+    for part in ("train", "test"):
+        for k in ("cat", "dog"):
+            (folder / "pictures" / part / k).mkdir(parents=True)
+            (folder / "pictures" / part / k / "1.png").write_bytes(b"no picture")
+    blocks["pictures"] = {"source": "image_folder", "path": "pictures"}
+    project.configure(lambda c: c["datasets"].update(blocks))
+
+    done = project.run("digits", *(f"results/{name}/images.npz" for name in blocks), check=False)
+    assert done.returncode != 0
+    for expected in (
+        "missing_class.npz: the test set has no image of class 1",
+        "lengths.npz: x_train has 40 images, but y_train 39 labels",
+        "not_a_number.npz: x_train has pixels that are NaN, first in image 3",
+        "shape.npz: x_train has shape (40, 64",
+        "sizes.npz: x_train has images of (8, 8, 1) (height, width, channels), but x_test of "
+        "(9, 8, 1)",
+        "pictures/train/cat/1.png cannot be read as an image",
+    ):
+        assert expected in screen(done)
+    assert not list(project.folder.glob("results/[!d]*/images.npz"))
+    project.configure(lambda c: [c["datasets"].pop(name) for name in blocks])
+    assert project.planned("digits") == ["Writing the resolved configuration"]
+
+
+def test_a_single_class_is_refused_before_anything_runs(project):
+    (project.folder / "data").mkdir()
+    labels = {"y_train": np.zeros(40, dtype=int), "y_test": np.zeros(20, dtype=int)}
+    np.savez(project.folder / "data" / "one.npz", **small_images(**labels))
+    block = {"source": "npz", "path": "one.npz"}
+    project.configure(lambda c: c["datasets"].update(one=block))
+    done = project.run("--dry-run", check=False)
+    assert done.returncode != 0
+    assert "at least two are needed" in screen(done)
+    assert "datasets.one: the data set has the classes" in screen(done)
+    assert "Traceback" not in screen(done)
+
+
+def test_a_full_disk_loses_nothing(project):
+    results, aside = project.folder / "results", project.folder / "aside"
+    results.rename(aside)
+    results.mkdir()
+    used = sum(path.stat().st_size // 4096 + 2 for path in aside.rglob("*")) * 4096
+    # 500 trees on 200 images and three tasks: over a megabyte of hypotheses.
+    entry = {"method": "random_forest", "n_estimators": 500}
+    project.configure(lambda c: c["methods"].update(forest=entry))
+    with mounted(results, "-t", "tmpfs", "-o", f"size={used + 400_000}", "tmpfs"):
+        shutil.copytree(aside, results, dirs_exist_ok=True)
+        before = contents(results)
+        done = project.run(TABLES, check=False)
+        assert done.returncode != 0
+        assert "No space left on device" in screen(done)
+        after = contents(results)
+        assert {path: after[path] for path in before} == before
+        # What a job could finish is whole; what it could not is not there.
+        for path in results.glob("digits/seed0/hypotheses/forest/*.npz"):
+            read_npz(path)
+        assert not list(results.rglob(".*.npz"))
+
+        subprocess.run(["mount", "-o", "remount,size=64m", str(results)], check=True)
+        project.run(TABLES)
+        assert "forest" in (project.folder / TABLES).read_text()
+
+
+def test_read_only_results_are_named_and_stay(project):
+    results = project.folder / "results"
+    before = contents(results)
+    project.configure(lambda c: c["datasets"]["digits"]["scores"].update(n_bins=11))
+    with mounted(results, "--bind", str(results)):
+        remount = ["mount", "-o", "remount,bind,ro", str(results)]
+        done = subprocess.run(remount, capture_output=True, text=True)
+        if done.returncode != 0:
+            pytest.skip(f"this machine allows no read-only mount: {done.stderr.strip()}")
+        done = project.run(TABLES, check=False)
+        assert done.returncode != 0
+        assert "Write-protected output files" in screen(done)
+        assert f"{SEED}/scores/" in screen(done)
+        assert contents(results) == before
+    project.run(f"{SEED}/scores/eknn.csv")
+
+
+def test_a_second_run_in_the_same_folder_is_refused(project):
+    waits = "Path('started').touch()\n        while not Path('go').exists(): time.sleep(0.05)"
+    own_method(project, "waiting", f"{waits}\n        return good")
+    project.configure(lambda c: c.update(tasks_per_job=10))
+    first = start(project, TABLES)
+    try:
+        wait_for((project.folder / "started").exists, first)
+        second = project.run(TABLES, check=False)
+    finally:
+        (project.folder / "go").touch()
+        output, _ = first.communicate(timeout=120)
+    assert second.returncode != 0
+    assert "cannot be locked" in screen(second)
+    assert first.returncode == 0, output
+    assert "waiting" in (project.folder / TABLES).read_text()
+
+
+def refused(project):
+    done = project.run("--dry-run", check=False)
+    assert done.returncode != 0
+    assert "Traceback" not in screen(done)
+    return screen(done)
+
+
+def test_faults_of_form_in_the_configuration_are_all_named(project):
+    def spoil(config):
+        config["scores"]["n_bin"] = 10
+        config["seeds"] = "0"
+        config["device"] = "gpu"
+        config["datasets"]["../escaped"] = config["datasets"]["digits"]
+        config["methods"]["a/b"] = {"method": "random_forest"}
+
+    project.configure(spoil)
+    said = refused(project)
+    assert "scores.n_bin: unknown key, did you mean 'n_bins'?" in said
+    assert "seeds: '0' is not of type 'array'" in said
+    assert "device: 'gpu' is not one of ['auto', 'cpu', 'cuda']" in said
+    assert "'../escaped' does not match" in said
+    assert "'a/b' does not match" in said
+    assert not (project.folder / "escaped").exists()
+
+
+def test_faults_of_meaning_in_the_configuration_are_all_named(project):
+    def spoil(config):
+        config["benchmark"].append("digit")
+        config["methods"]["random_forst"] = {}
+        config["methods"]["Random_Forest"] = {"method": "random_forest"}
+        config["methods"]["eknn"]["alpa"] = 0.3
+        config["methods"]["elsewhere"] = {"file": "no/such.py"}
+        config["controls"]["base_rate"]["datasets"] = ["mnsit"]
+        config["datasets"]["tables"] = config["datasets"]["digits"]
+
+    project.configure(spoil)
+    said = refused(project)
+    assert "benchmark: 'digit' is not a data set, did you mean 'digits'?" in said
+    assert "no method 'random_forst', did you mean 'random_forest'?" in said
+    assert "methods.Random_Forest: the name is taken by methods.random_forest" in said
+    assert "methods.eknn.alpa: unknown key, did you mean 'alpha'?" in said
+    assert "no such method file: no/such.py" in said
+    assert "controls.base_rate.datasets: 'mnsit' is not a data set" in said
+    assert "datasets.tables: the name is reserved" in said
+
+
+def test_a_name_given_twice_is_refused(project):
+    path = project.folder / "config.yaml"
+    text = path.read_text()
+    assert yaml.safe_load(text)["methods"]["eknn"]
+    path.write_text(text.replace("\nmethods:\n", "\nmethods:\n  eknn: {n_hypotheses: 30}\n"))
+    said = refused(project)
+    assert "eknn" in said
+    assert "twice" in said
+
+
+def test_no_pickle_is_loaded_anywhere():
+    banned = {"pickle", "cPickle", "dill", "cloudpickle", "joblib", "shelve", "marshal"}
+    for path in sorted((ROOT / "workflow_scripts").rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            where = f"{path.relative_to(ROOT)}:{getattr(node, 'lineno', 0)}"
+            if isinstance(node, ast.Import):
+                assert not banned & {a.name.split(".")[0] for a in node.names}, where
+            elif isinstance(node, ast.ImportFrom):
+                assert (node.module or "").split(".")[0] not in banned, where
+            elif isinstance(node, ast.Call):
+                given = {k.arg: k.value for k in node.keywords}
+                called = ast.unparse(node.func)
+                assert called not in ("pd.read_pickle", "pandas.read_pickle"), where
+                allowed = given.get("allow_pickle", ast.Constant(False))
+                assert ast.unparse(allowed) == "False", where
+                if called == "torch.load":
+                    assert ast.unparse(given.get("weights_only", ast.Constant(False))) == "True", (
+                        where
+                    )
