@@ -11,6 +11,7 @@ Snakemake's own process uses is scheduling; imports are what outermost import st
 
 from __future__ import annotations
 
+import itertools
 import sys
 import tempfile
 import time
@@ -30,11 +31,10 @@ from measure import (
     snakemake,
     write_images,
 )
-from plain import METHODS
 
 from epistemic_calibration.config import resolve_config
-from epistemic_calibration.data import task_name
 from epistemic_calibration.runtimes import STAGES, read_runtimes
+from epistemic_calibration.style import PAPER_METHODS
 
 #: Stages whose arithmetic is nearly all matrix products.
 NETWORKS = ("dropconnect", "mc_dropout", "deep_ensemble", "laplace")
@@ -126,7 +126,7 @@ def compare(dataset, config, args, folder):
 
 def benchmark_config(config, dataset, block):
     """Return the configuration of what the plain script does too."""
-    methods = {name: config["methods"][name] for name in METHODS if name in config["methods"]}
+    methods = {name: config["methods"][name] for name in PAPER_METHODS if name in config["methods"]}
     return {
         **config,
         "benchmark": [dataset],
@@ -225,7 +225,7 @@ def roofline_table(project, dataset, images, methods, block, stages):
     for name in [name for name in NETWORKS if name in methods]:
         parameters = methods[name]["parameters"]
         sizes = [n_active, *parameters["hidden_sizes"], 2]
-        layers = [torch.nn.Linear(a, b) for a, b in zip(sizes, sizes[1:], strict=False)]
+        layers = [torch.nn.Linear(a, b) for a, b in itertools.pairwise(sizes)]
         model = torch.nn.Sequential(*layers)
         batch = torch.rand(parameters["batch_size"], n_active)
         n_networks = len(block["tasks"]) * parameters.get("n_members", 1)

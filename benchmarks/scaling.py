@@ -1,0 +1,195 @@
+"""Measure how the workflow grows: with tasks, members, images and cores; scoring; planning.
+
+    python benchmarks/scaling.py [wall | scoring | planning]
+
+``wall`` times the deep ensemble from latents to scores, varying one thing at a time.
+``scoring`` times the script that scores a file of up to 10^6 x 100 random hypotheses.
+``planning`` times a dry run of 1,000 tasks and nine methods. Without a word, all three.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from measure import (
+    arguments,
+    measure,
+    n_cores,
+    new_project,
+    npz_block,
+    read_config,
+    read_images,
+    snakemake,
+    write_config,
+    write_images,
+)
+
+from epistemic_calibration.config import resolve_config
+from epistemic_calibration.provenance import canonical_json, fingerprint, write_npz
+from epistemic_calibration.style import PAPER_METHODS
+
+#: What the workflow must keep to: memory of scoring in MB, seconds of planning.
+SCORING_LIMIT, PLANNING_LIMIT = 8 * 1024, 30
+
+
+def main() -> None:
+    parser = arguments(__doc__.splitlines()[0])
+    sections = {"wall": wall, "scoring": scoring, "planning": planning}
+    parser.add_argument("sections", nargs="*", metavar="SECTION", help=f"of {', '.join(sections)}")
+    parser.add_argument("--dataset", default="mnist", help="of the configuration, for `wall`")
+    args = parser.parse_args()
+    for name in args.sections:
+        if name not in sections:
+            parser.error(f"no section {name!r}; there are {', '.join(sections)}")
+    config = read_config(args)
+    args.output.mkdir(parents=True, exist_ok=True)
+    for name in args.sections or sections:
+        with tempfile.TemporaryDirectory(prefix="bench-") as folder:
+            table = sections[name](config, args, Path(folder))
+        path = args.output / f"scaling_{name}.csv"
+        table.to_csv(path, index=False)
+        print(f"{table.to_string(index=False, float_format='{:.2f}'.format)}\n\n-> {path}\n")
+
+
+def wall(config, args, folder):
+    cores = n_cores(args.cores)
+    base = {"tasks": 4, "members": 10, "train": 5_000, "cores": cores}
+    images = read_images(config, args.dataset, 10_000, 2_000)
+    axes = {
+        "tasks": [n for n in (1, 2, 4, 8) if n <= len(images.class_names)],
+        "members": [2, 5, 10, 20],
+        "train": [n for n in (2_500, 5_000, 10_000) if n <= len(images.x_train)],
+        "cores": sorted({1, *(2**k for k in range(1, 8) if 2**k <= cores), cores}),
+    }
+    print(f"# Deep ensemble of {args.dataset} from latents to scores; else {base}, 2 epochs\n")
+    data = folder / "images.npz"
+    write_images(data, images)
+    rows = []
+    for axis, values in axes.items():
+        for value in values:
+            case = {**base, axis: value}
+            project = _latents(config, args.dataset, images, data, case, folder)
+            shutil.rmtree(project / "results" / args.dataset / "seed0" / "hypotheses", True)
+            shutil.rmtree(project / "results" / args.dataset / "seed0" / "scores", True)
+            used = measure(
+                snakemake(
+                    *("--cores", str(case["cores"])),
+                    f"results/{args.dataset}/seed0/scores/deep_ensemble.csv",
+                ),
+                cwd=project,
+            )
+            rows.append({"varied": axis, **case, "wall s": used.wall, "CPU s": used.cpu})
+    return pd.DataFrame(rows)
+
+
+def _latents(config, dataset, images, data, case, folder):
+    """Return a project with the latents of a case; those of one size are made once."""
+    block = npz_block(config["datasets"][dataset], data, images.class_names[: case["tasks"]])
+    config = {
+        **config,
+        "benchmark": [dataset],
+        "datasets": {dataset: {**block, "max_train": case["train"]}},
+        "seeds": [0],
+        "device": "cpu",
+        "tasks_per_job": 1,
+        "methods": {"deep_ensemble": {"n_members": case["members"], "n_epochs": 2}},
+        "controls": {},
+    }
+    config["autoencoder"] = {**config["autoencoder"], "n_epochs": 1}
+    project = folder / f"train{case['train']}"
+    if project.is_dir():
+        write_config(project, config)
+    else:
+        new_project(project, config)
+        latents = f"results/{dataset}/seed0/latents.npz"
+        measure(snakemake("--cores", str(case["cores"]), latents), cwd=project)
+    return project
+
+
+def scoring(config, args, folder):
+    print(f"# Scoring one task; the limit is {SCORING_LIMIT} MB\n")
+    script = new_project(folder / "project", config) / "workflow_scripts" / "score_hypotheses.py"
+    rows = []
+    for n_samples in (10_000, 100_000, 1_000_000):
+        hypotheses_spec = {"stage": "hypotheses", "n_samples": n_samples}
+        rng = np.random.default_rng(0)
+        # Predictions of every size, with a spread of their own for each sample.
+        hypotheses = rng.standard_normal((n_samples, 100), dtype=np.float32)
+        hypotheses *= rng.uniform(0.05, 1, (n_samples, 1)).astype(np.float32)
+        hypotheses += rng.normal(-2, 2, (n_samples, 1)).astype(np.float32)
+        np.negative(hypotheses, out=hypotheses)
+        np.exp(hypotheses, out=hypotheses)
+        hypotheses += 1
+        np.reciprocal(hypotheses, out=hypotheses)
+        y_true = (rng.random(n_samples) < hypotheses.mean(axis=1)).astype(np.uint8)
+        arrays = {"hypotheses": hypotheses, "y_true": y_true}
+        write_npz(folder / "task.npz", arrays, hypotheses_spec, task="task", diagnostics={})
+        del hypotheses, arrays
+        context = {"dataset": "random", "seed": 0, "method": "random", "tasks": ["task"]}
+        spec = {
+            "stage": "scores",
+            "settings": {"threads": config["threads"], **context, **config["scores"]},
+            "inputs": {"hypotheses": fingerprint(hypotheses_spec)},
+        }
+        used = measure(
+            [
+                *(sys.executable, script, "--spec", canonical_json(spec)),
+                *("--hypotheses", folder, "--output", folder / "scores.csv"),
+            ],
+            cwd=folder,
+        )
+        rows.append(
+            {
+                "samples": n_samples,
+                "hypotheses": 100,
+                "wall s": used.wall,
+                "CPU s": used.cpu,
+                "peak MB": used.peak_mb,
+                "within limit": used.peak_mb <= SCORING_LIMIT,
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def planning(config, args, folder):
+    print(f"# Dry run of 1,000 tasks and nine methods; the limit is {PLANNING_LIMIT} s\n")
+    labels = np.repeat(np.arange(1_000), 2)
+    pixels = np.random.default_rng(0).integers(0, 256, (2_000, 8, 8), dtype=np.uint8)
+    data = folder / "images.npz"
+    np.savez(data, x_train=pixels, y_train=labels, x_test=pixels, y_test=labels)
+    config = {
+        **config,
+        "benchmark": ["classes"],
+        "datasets": {"classes": {"source": "npz", "path": str(data)}},
+        "seeds": [0],
+        "methods": {name: config["methods"].get(name, {}) for name in PAPER_METHODS},
+        "controls": {},
+    }
+    resolve_config(config)
+    project = new_project(folder / "project", config)
+    rows = []
+    for tasks_per_job in (1, 10, 50):
+        write_config(project, {**config, "tasks_per_job": tasks_per_job})
+        used = measure(snakemake("--cores", "1", "--dry-run", "classes"), cwd=project)
+        n_jobs = int(re.findall(r"^total\s+(\d+)", used.output, flags=re.MULTILINE)[-1])
+        rows.append(
+            {
+                "tasks_per_job": tasks_per_job,
+                "jobs": n_jobs,
+                "wall s": used.wall,
+                "CPU s": used.cpu,
+                "peak MB": used.peak_mb,
+                "within limit": used.wall <= PLANNING_LIMIT,
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+if __name__ == "__main__":
+    main()
