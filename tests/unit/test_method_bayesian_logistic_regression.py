@@ -138,6 +138,21 @@ def test_two_gaussians_converge(n_train, scale):
     assert method.diagnostics()["ess_min"] >= 100
 
 
+def test_warm_up_frees_a_chain_whose_mean_acceptance_hides_it():
+    # Large features and a start far out: the trajectory that suits nine chains is too coarse
+    # for the tenth, which rejects for ever unless it is looked at by itself.
+    rng = np.random.default_rng(0)
+    X = np.column_stack([8 * rng.exponential(size=(3000, 12)), np.ones(3000)])
+    y = (rng.random(3000) < expit(X[:, :12] @ np.linspace(-1, 1, 12) * 0.4)).astype(float)
+    posterior = _Posterior(X, y, 0.5, rng)
+    starts = posterior.overdispersed_draws(10, rng)
+    starts[0] *= 6
+    chains = _HamiltonianChains(posterior, starts, rng)
+    chains.warm_up(10)
+    draws = np.stack([weights for weights, _ in chains.iterate(30)], axis=1)
+    assert (np.diff(draws, axis=1) != 0).any(axis=(1, 2)).all()
+
+
 def test_more_hypotheses_than_draws_lengthen_the_chains():
     X, y = problem(30, 1)
     method = BayesianLogisticRegression(n_hypotheses=1500).fit(X, y)

@@ -26,6 +26,11 @@ _JITTER = 0.2
 # Two steps a trajectory give nearly independent draws; one step was rejected too often.
 _MIN_STEPS = 2
 _MAX_STEPS = 64
+# A chain that started far out may reject every proposal of a trajectory that suits the
+# others, so that the mean acceptance does not tell: after so many rejections in a row
+# steps are made shorter, and the warm-up goes on for up to so many iterations.
+_MAX_REJECTIONS = 3
+_MAX_EXTRA_WARMUP = 100
 # The reference is judged by the standard deviation of the log ratio of the posterior's
 # density to its own, over so many draws. It is 1 to 3 on latents of images; above the
 # maximum, another reference is tried.
@@ -384,20 +389,26 @@ class _HamiltonianChains:
 
     def warm_up(self, n_iterations: int) -> None:
         """Move away from the starting points and settle the number of steps."""
-        for _ in range(n_iterations):
-            if self._move() < _TARGET_ACCEPTANCE:
+        rejections = np.zeros(len(self.z), dtype=int)
+        for iteration in range(n_iterations + _MAX_EXTRA_WARMUP):
+            stuck = rejections.max() >= _MAX_REJECTIONS
+            if iteration >= n_iterations and not stuck:
+                break
+            acceptance, accepted = self._move()
+            rejections = np.where(accepted, 0, rejections + 1)
+            if acceptance < _TARGET_ACCEPTANCE or stuck:
                 self.n_steps = min(math.ceil(1.25 * self.n_steps), _MAX_STEPS)
 
     def iterate(self, n_iterations: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Yield weights (n_chains, n_weights) and log densities (n_chains,)."""
         for _ in range(n_iterations):
-            self._acceptances.append(self._move())
+            self._acceptances.append(self._move()[0])
             energies = self.potential + 0.5 * np.sum(self.z**2, axis=1)
             yield self.posterior.weights(self.z), -energies
         self.acceptance_rate = float(np.mean(self._acceptances))
 
-    def _move(self) -> float:
-        """Propose and accept or reject in every chain; return the mean acceptance."""
+    def _move(self) -> tuple[float, np.ndarray]:
+        """Propose in every chain; return the mean acceptance, and which chains accepted."""
         n_chains = len(self.z)
         jitter = self.rng.uniform(1 - _JITTER, 1 + _JITTER, size=(n_chains, 1))
         angles = _TRAJECTORY * jitter / self.n_steps
@@ -418,7 +429,7 @@ class _HamiltonianChains:
         self.z = np.where(accepted[:, None], z, self.z)
         self.potential = np.where(accepted, potential, self.potential)
         self.gradient = np.where(accepted[:, None], gradient, self.gradient)
-        return float(probabilities.mean())
+        return float(probabilities.mean()), accepted
 
 
 class _PolyaGammaChains:
