@@ -8,7 +8,7 @@ CORES ?= all
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help demo benchmark toy test lint format lock clean
+.PHONY: help demo benchmark toy bench test lint format lock clean
 
 help: ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1\t/' | expand -t 12
@@ -30,6 +30,10 @@ benchmark: $(READY) ## the full benchmark of the paper on MNIST and CIFAR-10
 
 toy: $(READY) ## the toy experiments, where the truth is known
 	$(BIN)/snakemake --cores $(CORES) toy
+
+bench: $(READY) ## time the workflow against a plain script (FULL=1: all of the benchmark, hours)
+	$(BIN)/python benchmarks/compare.py --cores $(CORES) $(if $(FULL),--full)
+	$(BIN)/python benchmarks/scaling.py --cores $(CORES)
 
 test: $(READY) ## every test that can run on this machine
 	$(BIN)/python -m pytest

@@ -11,6 +11,7 @@ Snakemake's own process uses is scheduling; imports are what outermost import st
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import sys
 import tempfile
@@ -20,6 +21,7 @@ from pathlib import Path
 import pandas as pd
 from measure import (
     ROOT,
+    Usage,
     arguments,
     measure,
     n_cores,
@@ -38,6 +40,7 @@ from epistemic_calibration.style import PAPER_METHODS
 
 #: Stages whose arithmetic is nearly all matrix products.
 NETWORKS = ("dropconnect", "mc_dropout", "deep_ensemble", "laplace")
+TIMES = ["wall s", "CPU s"]
 
 
 def main() -> None:
@@ -48,7 +51,16 @@ def main() -> None:
     parser.add_argument("--n-test", type=int, default=2_000)
     parser.add_argument("--n-tasks", type=int, default=3)
     parser.add_argument("--n-epochs", type=int, default=5, help="of the networks")
+    parser.add_argument("--n-seeds", type=int, default=1, help="both sides, each seed anew")
+    parser.add_argument(
+        "--plain-threads",
+        type=int,
+        help="of the plain script's tensors (default: one a core, as libraries do)",
+    )
+    parser.add_argument("--work", type=Path, help="keep the runs in this new folder")
     args = parser.parse_args()
+    if args.n_seeds < 1:
+        parser.error(f"--n-seeds {args.n_seeds}: at least 1")
     config = read_config(args)
     if args.full:
         args.n_train = args.n_test = args.n_tasks = args.n_epochs = None
@@ -57,89 +69,133 @@ def main() -> None:
         if dataset not in config["datasets"]:
             parser.error(f"--dataset {dataset}: the configuration has no such data set")
     args.output.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix="bench-") as folder:
-        for dataset in datasets:
-            compare(dataset, config, args, Path(folder) / dataset)
+    with contextlib.ExitStack() as stack:
+        if args.work is None:
+            folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="bench-")))
+        else:
+            folder = args.work.resolve()
+        # All copies first: what is edited meanwhile has no part in it.
+        comparisons = [Comparison(name, config, args, folder / name) for name in datasets]
+        totals = [comparison.run(args.output) for comparison in comparisons]
+    if len(totals) > 1:
+        wall, cpu = (sum(t.loc[row, ["plain", "workflow"]] for t in totals) for row in TIMES)
+        table = pd.DataFrame([wall, cpu], index=TIMES)
+        table["plain / workflow"] = table["plain"] / table["workflow"]
+        show(f"In all, {' and '.join(datasets)}", table, 2)
+        table.to_csv(args.output / "all_totals.csv")
 
 
-def compare(dataset, config, args, folder):
-    images = read_images(config, dataset, args.n_train, args.n_test)
-    folder.mkdir()
-    data = folder / "images.npz"
-    write_images(data, images)
-    tasks = images.class_names[: args.n_tasks]
-    config = benchmark_config(config, dataset, npz_block(config["datasets"][dataset], data, tasks))
-    for entry in config["methods"].values():
-        if args.n_epochs is not None and "n_epochs" in entry:
-            entry["n_epochs"] = args.n_epochs
-    resolved = resolve_config(config)
-    block, methods = resolved["datasets"][dataset], resolved["methods"]
-    cores = n_cores(args.cores)
-    print(
-        f"\n# {dataset}: {len(images.x_train)} training and {len(images.x_test)} test images, "
-        f"{len(tasks)} tasks, {len(methods)} methods, {cores} core(s)\n",
-        flush=True,
-    )
+class Comparison:
+    """Both ways to do the work of one data set, in a folder of its own."""
 
-    plain = measure(
-        [
-            *(sys.executable, ROOT / "benchmarks" / "plain.py", "--data", data),
-            *("--output", folder / "plain.csv", "--times", folder / "plain_times.csv"),
-            *("--methods", *methods, "--tasks", *tasks),
-            *("--n-epochs", methods["deep_ensemble"]["parameters"]["n_epochs"]),
-            *("--autoencoder-epochs", block["autoencoder"]["n_epochs"]),
-            *("--n-bins", block["scores"]["n_bins"]),
-        ],
-        cwd=folder,
-        OMP_NUM_THREADS=str(cores),
-    )
-    project = new_project(folder / "project", config)
-    times = folder / "process_times.jsonl"
-    workflow = measure(
-        snakemake("--cores", str(cores), f"results/tables/{dataset}.csv"),
-        cwd=project,
-        PYTHONPATH=str(ROOT / "benchmarks" / "process_times"),
-        PROCESS_TIMES=str(times),
-    )
+    def __init__(self, dataset, config, args, folder):
+        self.images = read_images(config, dataset, args.n_train, args.n_test)
+        folder.mkdir(parents=True)
+        data = folder / "images.npz"
+        write_images(data, self.images)
+        tasks = self.images.class_names[: args.n_tasks]
+        block = npz_block(config["datasets"][dataset], data, tasks)
+        config = benchmark_config(config, dataset, block, args.n_seeds)
+        for entry in config["methods"].values():
+            if args.n_epochs is not None and "n_epochs" in entry:
+                entry["n_epochs"] = args.n_epochs
+        resolved = resolve_config(config)
+        self.dataset, self.folder, self.data = dataset, folder, data
+        self.block, self.methods = resolved["datasets"][dataset], resolved["methods"]
+        self.seeds, self.cores = config["seeds"], n_cores(args.cores)
+        self.plain_threads = args.plain_threads or self.cores
+        self.project = new_project(folder / "project", config)
+        self.times = folder / "process_times.jsonl"
 
-    processes = pd.DataFrame(read_process_times(times))
-    stages = stage_table(project, dataset, methods, processes, folder / "plain_times.csv")
-    totals = total_table(plain, workflow, processes, cores)
-    scores = score_table(project, dataset, folder / "plain.csv")
-    for title, table, digits in (
-        ("Seconds and memory by stage, summed over jobs", stages, 2),
-        ("In all", totals, 2),
-        ("Scores, mean over tasks: the same work must give the same scores", scores, 4),
-    ):
-        show(title, table, digits)
-    roofline = roofline_table(project, dataset, images, methods, block, stages)
-    show("Roofline: training's arithmetic at the speed of a matrix product, one core", roofline, 2)
-    for name, table in (
-        ("stages", stages),
-        ("totals", totals),
-        ("scores", scores),
-        ("roofline", roofline),
-    ):
-        table.to_csv(args.output / f"{dataset}_{name}.csv")
-    print(f"written to {args.output}/{dataset}_*.csv", flush=True)
+    def run(self, output):
+        """Time both, show and write the tables, return that of the totals."""
+        images, dataset = self.images, self.dataset
+        print(
+            f"\n# {dataset}: {len(images.x_train)} training and {len(images.x_test)} test images, "
+            f"{len(self.block['tasks'])} tasks, {len(self.methods)} methods, "
+            f"{len(self.seeds)} seed(s), {self.cores} core(s), "
+            f"{self.plain_threads} thread(s) of the plain script's tensors\n",
+            flush=True,
+        )
+        workflow, plain = self.run_workflow(), self.run_plain()
+        processes = pd.DataFrame(read_process_times(self.times))
+        stages = stage_table(self.project, dataset, self.methods, processes, self.folder)
+        totals = total_table(plain, workflow, processes, self.cores)
+        tables = {
+            "stages": ("Seconds and memory by stage, summed over jobs", 2, stages),
+            "totals": ("In all", 2, totals),
+            "scores": (
+                "Scores, mean over tasks and seeds: the same work must give the same scores",
+                4,
+                score_table(self.project, dataset, self.folder),
+            ),
+            "roofline": (
+                "Roofline: training's arithmetic at the speed of a matrix product, one core",
+                2,
+                roofline_table(self.project, dataset, images, self.methods, self.block, stages),
+            ),
+        }
+        for name, (title, digits, table) in tables.items():
+            show(title, table, digits)
+            table.to_csv(output / f"{dataset}_{name}.csv")
+        print(f"written to {output}/{dataset}_*.csv", flush=True)
+        return totals
+
+    def run_workflow(self):
+        return measure(
+            snakemake("--cores", str(self.cores), f"results/tables/{self.dataset}.csv"),
+            cwd=self.project,
+            PYTHONPATH=str(ROOT / "benchmarks" / "process_times"),
+            PROCESS_TIMES=str(self.times),
+        )
+
+    def run_plain(self):
+        folder = self.folder
+        commands = [
+            [
+                *(sys.executable, ROOT / "benchmarks" / "plain.py", "--data", self.data),
+                *("--output", folder / f"plain_scores_{seed}.csv", "--seed", seed),
+                *("--times", folder / f"plain_times_{seed}.csv"),
+                *("--methods", *self.methods, "--tasks", *self.block["tasks"]),
+                *("--n-epochs", self.methods["deep_ensemble"]["parameters"]["n_epochs"]),
+                *("--autoencoder-epochs", self.block["autoencoder"]["n_epochs"]),
+                *("--n-bins", self.block["scores"]["n_bins"]),
+            ]
+            for seed in self.seeds
+        ]
+        threads = str(self.plain_threads)
+        return in_turn(measure(c, cwd=folder, OMP_NUM_THREADS=threads) for c in commands)
 
 
-def benchmark_config(config, dataset, block):
+def in_turn(usages):
+    """Return what commands used that ran one after the other."""
+    usages = list(usages)
+    sums = {name: sum(getattr(u, name) for u in usages) for name in ("wall", "cpu")}
+    peaks = {name: max(getattr(u, name) for u in usages) for name in ("peak_mb", "peak_total_mb")}
+    return Usage(**sums, **peaks, output="".join(u.output for u in usages))
+
+
+def benchmark_config(config, dataset, block, n_seeds):
     """Return the configuration of what the plain script does too."""
     methods = {name: config["methods"][name] for name in PAPER_METHODS if name in config["methods"]}
     return {
         **config,
         "benchmark": [dataset],
         "datasets": {dataset: block},
-        "seeds": config["seeds"][:1],
+        "seeds": list(range(n_seeds)),
         "device": "cpu",
         "methods": methods,
         "controls": {},
     }
 
 
-def stage_table(project, dataset, methods, processes, plain_times):
-    plain = pd.read_csv(plain_times, keep_default_na=False).set_index(["stage", "method"])
+def stage_table(project, dataset, methods, processes, folder):
+    plain = pd.concat(
+        pd.read_csv(path, keep_default_na=False) for path in folder.glob("plain_times_*.csv")
+    )
+    plain = plain.groupby(["stage", "method"]).agg(
+        {"seconds": "sum", "cpu_seconds": "sum", "peak_mb_so_far": "max"}
+    )
     runtimes = read_runtimes(project / "results" / "benchmarks" / dataset, methods)
     jobs = runtimes.groupby(["stage", "method"]).agg(
         seconds=("seconds", "sum"), peak_mb=("peak_mb", "max"), jobs=("seconds", "size")
@@ -193,14 +249,28 @@ def total_table(plain, workflow, processes, cores):
     return table.rename_axis("what")
 
 
-def score_table(project, dataset, plain_scores):
-    index = ["method", "metric"]
-    plain = pd.read_csv(plain_scores).groupby(index)["value"].mean()
-    files = sorted((project / "results" / dataset / "seed0" / "scores").glob("*.csv"))
+def score_table(project, dataset, folder):
+    """Return the mean over tasks and seeds of both, and how many standard errors they differ by."""
+    plain = {
+        path.stem: pd.read_csv(path).groupby(["method", "metric"])["value"].mean()
+        for path in folder.glob("plain_scores_*.csv")
+    }
+    plain = pd.concat(plain, names=["seed"])
+    files = sorted((project / "results" / dataset).glob("seed*/scores/*.csv"))
     ours = pd.concat(map(pd.read_csv, files))
-    ours = ours[ours["task"] != "(all)"].groupby(index)["value"].mean()
-    both = pd.DataFrame({"plain": plain, "workflow": ours.reindex(plain.index)})
-    return both.unstack("metric").swaplevel(axis=1).sort_index(axis=1, level=0)
+    ours = ours[ours["task"] != "(all)"].groupby(["seed", "method", "metric"])["value"].mean()
+    sides = {}
+    for name, values in (("plain", plain), ("workflow", ours)):
+        by_score = values.groupby(["method", "metric"])
+        sides[name], sides[f"{name} SE"] = by_score.mean(), by_score.sem()
+    table = pd.DataFrame(sides).loc[sides["plain"].index]
+    error = (table.pop("plain SE") ** 2 + table.pop("workflow SE") ** 2) ** 0.5
+    table["difference"] = table["workflow"] - table["plain"]
+    if error.notna().any():
+        table["in SE"] = table["difference"] / error
+    return (
+        table.unstack("metric").swaplevel(axis=1).sort_index(axis=1, level=0, sort_remaining=False)
+    )
 
 
 def roofline_table(project, dataset, images, methods, block, stages):
@@ -211,15 +281,16 @@ def roofline_table(project, dataset, images, methods, block, stages):
     from epistemic_calibration.autoencoder import Autoencoder
 
     torch.set_num_threads(1)
+    latents_paths = list(project.glob("results/*/seed*/latents.npz"))
+    n_seeds = len(latents_paths)
     settings = block["autoencoder"]
     model = Autoencoder(images.x_train.shape[1:], settings["latent_size"])
     height, width, channels = images.x_train.shape[1:]
     shape = (settings["batch_size"], channels, height, width)
-    steps = settings["n_epochs"] * len(images.x_train) / settings["batch_size"]
+    steps = n_seeds * settings["n_epochs"] * len(images.x_train) / settings["batch_size"]
     operations = {("autoencoder", ""): steps * step_operations(model, torch.rand(shape))}
 
-    (latents_path,) = project.glob("results/*/seed*/latents.npz")
-    with np.load(latents_path) as latents:
+    with np.load(latents_paths[0]) as latents:
         n_active = int(latents["x_train"].any(axis=0).sum())
     shapes = {}
     for name in [name for name in NETWORKS if name in methods]:
@@ -228,7 +299,7 @@ def roofline_table(project, dataset, images, methods, block, stages):
         layers = [torch.nn.Linear(a, b) for a, b in itertools.pairwise(sizes)]
         model = torch.nn.Sequential(*layers)
         batch = torch.rand(parameters["batch_size"], n_active)
-        n_networks = len(block["tasks"]) * parameters.get("n_members", 1)
+        n_networks = n_seeds * len(block["tasks"]) * parameters.get("n_members", 1)
         steps = parameters["n_epochs"] * len(images.x_train) / parameters["batch_size"]
         operations["hypotheses", name] = n_networks * steps * step_operations(model, batch)
         shapes[name] = (parameters["batch_size"], n_active, sizes[1])

@@ -54,7 +54,7 @@ class Usage:
 
 
 def measure(command: Sequence[str | Path], cwd: Path, **environment: str) -> Usage:
-    """Run a command to its end; an exit status other than 0 ends this program, with its output."""
+    """Run a command to its end; a failure ends this program, with the end of its output."""
     process = subprocess.Popen(
         [str(part) for part in command],
         cwd=cwd,
@@ -83,7 +83,8 @@ def measure(command: Sequence[str | Path], cwd: Path, **environment: str) -> Usa
     process.returncode = os.waitstatus_to_exitcode(status)
     output = "".join(lines)
     if process.returncode != 0:
-        sys.exit(f"{' '.join(map(str, command))}\nended with {process.returncode}:\n{output}")
+        end = "".join(lines[-60:])
+        sys.exit(f"{' '.join(map(str, command))}\nended with {process.returncode}:\n{end}")
     peak = usage.ru_maxrss / 1024
     return Usage(
         wall=now - started,

@@ -13,7 +13,8 @@ sys.path.insert(0, str(Path(workflow.basedir) / "workflow_scripts"))
 from epistemic_calibration.config import check_duplicate_keys, resolve_config
 from epistemic_calibration.manifest import append_manifest
 from epistemic_calibration.plan import Plan
-from epistemic_calibration.stale import forgotten, stale_files, touches
+from epistemic_calibration.stale import recorded_files, stale_files, touches
+from epistemic_calibration.style import DATASET_FIGURES
 
 try:
     for _path in workflow.configfiles:
@@ -23,11 +24,10 @@ try:
     for _dataset in config["datasets"]:
         plan.tasks(_dataset)
     if workflow.is_main_process:
-        _stale = [
-            path
-            for path in stale_files(plan)
-            if touches(sys.argv) or forgotten(path, plan.base_dir)
-        ]
+        # Snakemake itself knows of the files that it has records of, unless it is to forget.
+        _stale = stale_files(
+            plan, besides=() if touches(sys.argv) else recorded_files(plan.base_dir)
+        )
         if _stale:
             raise ValueError(
                 f"{len(_stale)} results were made from other settings, sources or inputs, and "
@@ -49,8 +49,13 @@ if not workflow.deployment_settings.deployment_method:
     shell.prefix(f"export PATH={str(Path(sys.executable).parent)!r}:$PATH; ")
 
 
+def any_of(names):
+    """A wildcard constraint that admits these names alone."""
+    return "|".join(map(re.escape, names)) or "(?!)"
+
+
 wildcard_constraints:
-    dataset="[A-Za-z][A-Za-z0-9_]*",
+    dataset=any_of(config["datasets"]),
     method="[A-Za-z][A-Za-z0-9_]*",
     seed="[0-9]+",
 
@@ -75,21 +80,16 @@ def growing(amount):
     return lambda wildcards, attempt: amount * attempt
 
 
-def any_of(names):
-    """A wildcard constraint that admits these names alone."""
-    return "|".join(map(re.escape, names)) or "(?!)"
-
-
 def task_files(dataset, tasks=None):
     """Files of hypotheses of a data set's tasks, with wildcards for seed and method."""
     folder = f"results/{dataset}/seed{{seed}}/hypotheses/{{method}}"
     return [f"{folder}/{task}.npz" for task in (tasks or plan.tasks(dataset))]
 
 
-def score_files(dataset):
+def score_files(dataset, suffix=".csv"):
     """Score files of a data set: every seed and method."""
     return expand(
-        f"results/{dataset}/seed{{seed}}/scores/{{method}}.csv",
+        f"results/{dataset}/seed{{seed}}/scores/{{method}}{suffix}",
         seed=config["seeds"],
         method=plan.methods(dataset),
     )
@@ -103,14 +103,16 @@ def sensitivity_files(dataset):
 
 def dataset_results(dataset):
     """Everything that a target named after a data set makes."""
-    figures = ["calibration_bars", "calibration_map", "calibration_maps", "eece_parts"]
+    figures = [*DATASET_FIGURES]
     for seed in config["seeds"]:
         figures += [f"autoencoder_loss_seed{seed}", f"reconstructions_seed{seed}"]
     return [
         multiext(f"results/tables/{dataset}", ".csv", ".md", ".tex"),
         multiext(f"results/tables/{dataset}_summary", ".csv", ".md", ".tex"),
         multiext(f"results/tables/{dataset}_drivers", ".csv", ".md", ".tex"),
+        multiext(f"results/tables/{dataset}_comparisons", ".csv", ".md", ".tex"),
         [multiext(f"results/figures/{dataset}/{name}", ".png", ".pdf") for name in figures],
+        multiext(f"results/runtimes/{dataset}", ".csv", ".md", ".tex"),
         "results/config.resolved.yaml",
     ]
 

@@ -73,6 +73,75 @@ rule partial_tables:
         " --scores {input.scores:q} --output results/partial"
 
 
+rule comparisons:
+    input:
+        scores=lambda wildcards: score_files(wildcards.dataset),
+        predictions=lambda wildcards: score_files(wildcards.dataset, ".npz"),
+        sources=sources("comparisons"),
+    output:
+        report(
+            "results/tables/{dataset}_comparisons.csv",
+            category="{dataset}",
+            subcategory="Tables",
+            caption="../report/comparisons.rst",
+            labels={"table": "comparisons"},
+        ),
+        multiext("results/tables/{dataset}_comparisons", ".md", ".tex"),
+    log:
+        "results/logs/{dataset}/comparisons.log",
+    benchmark:
+        "results/benchmarks/{dataset}/comparisons.tsv"
+    conda:
+        "../envs/report.yaml"
+    threads: config["threads"]
+    resources:
+        mem_mb=growing(4000),
+        runtime=growing(30),
+    params:
+        spec=spec("comparisons"),
+        stem=lambda wildcards: f"results/tables/{wildcards.dataset}_comparisons",
+    message:
+        "Comparing the methods on {wildcards.dataset}"
+    shell:
+        "python {input.sources[0]:q} --spec {params.spec:q} --log {log:q}"
+        " --scores {input.scores:q} --predictions {input.predictions:q} --output {params.stem:q}"
+
+
+# Benchmark files are no inputs: losing one, or fitting other chunks of tasks, must not fit anew.
+rule runtimes:
+    input:
+        scores=lambda wildcards: score_files(wildcards.dataset),
+        sources=sources("runtimes"),
+    output:
+        report(
+            "results/runtimes/{dataset}.csv",
+            category="{dataset}",
+            subcategory="Tables",
+            caption="../report/runtimes.rst",
+            labels={"table": "run times"},
+        ),
+        multiext("results/runtimes/{dataset}", ".md", ".tex"),
+    log:
+        "results/logs/{dataset}/runtimes.log",
+    benchmark:
+        "results/benchmarks/{dataset}/runtimes.tsv"
+    conda:
+        "../envs/report.yaml"
+    threads: config["threads"]
+    resources:
+        mem_mb=growing(1000),
+        runtime=growing(10),
+    params:
+        spec=spec("runtimes"),
+        benchmarks=lambda wildcards: f"results/benchmarks/{wildcards.dataset}",
+        stem=lambda wildcards: f"results/runtimes/{wildcards.dataset}",
+    message:
+        "Making the table of run times of {wildcards.dataset}"
+    shell:
+        "python {input.sources[0]:q} --spec {params.spec:q} --log {log:q}"
+        " --benchmarks {params.benchmarks:q} --output {params.stem:q}"
+
+
 rule figures:
     input:
         scores=lambda wildcards: score_files(wildcards.dataset),

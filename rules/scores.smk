@@ -3,7 +3,8 @@ rule scores:
         hypotheses=lambda wildcards: task_files(wildcards.dataset),
         sources=sources("scores"),
     output:
-        "results/{dataset}/seed{seed}/scores/{method}.csv",
+        scores="results/{dataset}/seed{seed}/scores/{method}.csv",
+        predictions="results/{dataset}/seed{seed}/scores/{method}.npz",
     log:
         "results/logs/{dataset}/seed{seed}/scores/{method}.log",
     benchmark:
@@ -21,7 +22,7 @@ rule scores:
     shell:
         "python {input.sources[0]:q} --spec {params.spec:q} --log {log:q}"
         " --hypotheses results/{wildcards.dataset}/seed{wildcards.seed}/hypotheses/{wildcards.method}"
-        " --output {output:q}"
+        " --output {output.scores:q}"
 
 
 rule sensitivity_data:

@@ -7,14 +7,16 @@ def step(args, spec):
     from pathlib import Path
 
     from epistemic_calibration import figures
+    from epistemic_calibration.provenance import fingerprint
     from epistemic_calibration.scores import read_scores
+    from epistemic_calibration.style import DATASET_FIGURES
 
     settings = spec["settings"]
     dataset, methods = settings["dataset"], settings["methods"]
     scores = read_scores(args.scores, spec["inputs"])
-    for name in ("calibration_bars", "calibration_map", "calibration_maps", "eece_parts"):
+    for name in DATASET_FIGURES:
         figure = getattr(figures, name)(scores, dataset, methods)
-        figures.save_figure(figure, Path(args.output) / name)
+        figures.save_figure(figure, Path(args.output) / name, fingerprint(spec))
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ def step(args, spec):
     from epistemic_calibration.autoencoder import load_weights, reconstruct
     from epistemic_calibration.data import ImageDataset
     from epistemic_calibration.figures import loss_curve, reconstructions, save_figure
-    from epistemic_calibration.provenance import read_npz, read_provenance_json
+    from epistemic_calibration.provenance import fingerprint, read_npz, read_provenance_json
 
     inputs = spec["inputs"]
     images, _ = read_npz(
@@ -23,13 +23,14 @@ def step(args, spec):
     model, metadata = load_weights(args.weights)
     read_provenance_json(args.weights, metadata.get("provenance"), inputs["autoencoder"])
     loss_stem, _, reconstruction_stem, _ = (Path(path).with_suffix("") for path in args.figures)
-    save_figure(loss_curve(pd.read_csv(args.loss)), loss_stem)
+    save_figure(loss_curve(pd.read_csv(args.loss)), loss_stem, fingerprint(spec))
     shown = [np.flatnonzero(images["y_test"] == k)[0] for k in np.unique(images["y_test"])]
     originals = ImageDataset.pixels(images["x_test"][shown])
     names = [str(images["class_names"][k]) for k in images["y_test"][shown]]
     save_figure(
         reconstructions(originals, reconstruct(model, originals), names),
         reconstruction_stem,
+        fingerprint(spec),
     )
 
 

@@ -7,12 +7,13 @@ def step(args, spec):
     from pathlib import Path
 
     from epistemic_calibration.figures import save_figure, sensitivity
+    from epistemic_calibration.provenance import fingerprint
     from epistemic_calibration.scores import read_tables
 
     settings = spec["settings"]
     table = read_tables(args.tables, spec["inputs"])
     figure = sensitivity(table, settings["dataset"], settings["methods"])
-    save_figure(figure, Path(args.figure).with_suffix(""))
+    save_figure(figure, Path(args.figure).with_suffix(""), fingerprint(spec))
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ def step(args, spec):
 
     from epistemic_calibration import toy_figures
     from epistemic_calibration.figures import save_figure
-    from epistemic_calibration.provenance import atomic_path
+    from epistemic_calibration.provenance import atomic_path, fingerprint
     from epistemic_calibration.scores import read_tables
 
     settings = spec["settings"]
@@ -16,7 +16,8 @@ def step(args, spec):
     with atomic_path(args.table) as path:
         table.to_csv(path, index=False)
     plot = getattr(toy_figures, f"plot_{settings['experiment']}")
-    save_figure(plot(table, **settings["arguments"]), Path(args.figure).with_suffix(""))
+    figure = plot(table, **settings["arguments"])
+    save_figure(figure, Path(args.figure).with_suffix(""), fingerprint(spec))
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ from epistemic_calibration.cli import run_step
 
 
 def step(args, spec):
+    from epistemic_calibration.provenance import fingerprint
     from epistemic_calibration.runtimes import read_runtimes, runtime_table
     from epistemic_calibration.tables import write_table
 
@@ -14,7 +15,7 @@ def step(args, spec):
         settings["methods"],
         seeds=settings["seeds"],
     )
-    write_table(table, args.output)
+    write_table(table, args.output, fingerprint(spec))
 
 
 if __name__ == "__main__":

@@ -143,6 +143,10 @@ def test_a_method_from_a_file(config, tmp_path):
             ["datasets.tables", "reserved"],
         ),
         (
+            lambda c: c["datasets"].update(a_summary={"source": "npz", "path": "a.npz"}),
+            ["datasets.a_summary", "must not end in _summary"],
+        ),
+        (
             lambda c: c["methods"].update(random_forrest={}),
             ["methods.random_forrest", "did you mean 'random_forest'"],
         ),

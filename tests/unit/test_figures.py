@@ -8,6 +8,7 @@ import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import to_rgb
 from matplotlib.text import Annotation
+from PIL import Image
 
 from epistemic_calibration import figures
 from epistemic_calibration.style import (
@@ -310,7 +311,7 @@ def test_reconstructions_refuse_other_shapes():
 def test_saved_files_are_the_same_bytes_each_time(tmp_path):
     for folder in ("one", "two"):
         figure = figures.calibration_map(make_scores(), "toy", METHODS)
-        paths = figures.save_figure(figure, tmp_path / folder / "map")
+        paths = figures.save_figure(figure, tmp_path / folder / "map", "ab" * 32)
         assert [path.name for path in paths] == ["map.png", "map.pdf"]
     for name in ("map.png", "map.pdf"):
         assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes()
@@ -321,4 +322,6 @@ def test_saved_files_are_the_same_bytes_each_time(tmp_path):
     png = (tmp_path / "one" / "map.png").read_bytes()
     width = int.from_bytes(png[16:20], "big")
     assert width == round(200 * COLUMN_WIDTH)
-    assert b"tEXt" not in png
+    with Image.open(tmp_path / "one" / "map.png") as image:
+        assert image.text == {"fingerprint": "ab" * 32}
+    assert b"fingerprint: " + b"ab" * 32 in pdf

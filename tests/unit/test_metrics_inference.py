@@ -215,6 +215,15 @@ def test_split_adds_up_and_finds_the_part_that_is_there():
     assert dependence.ci_low < np.mean(error**2) < dependence.ci_high
 
 
+def test_split_over_given_bins_is_that_over_its_own():
+    y, hypotheses, _ = predictor(700, dependence=0.5, mean_error=0.3)
+    bins = metrics.assign_bins(hypotheses, binning="nested", n_bins=32)
+    given = metrics.split_epistemic_calibration_error(y, hypotheses, n_bins=32, bins=bins)
+    assert given == metrics.split_epistemic_calibration_error(y, hypotheses, n_bins=32)
+    with pytest.raises(ValueError, match="not nested in those of the row mean for n_bins=8"):
+        metrics.split_epistemic_calibration_error(y, hypotheses, n_bins=8, bins=bins % 5)
+
+
 @pytest.mark.parametrize("change", [{}, {"dependence": 0.5, "mean_error": 0.3}])
 def test_standard_error_of_the_dependence(change):
     results = [
@@ -426,6 +435,62 @@ def test_tasks_that_share_everything_count_once():
     independent = metrics.mean_corrected_error(*tasks_of(500, seed=0, n_tasks=3))
     assert three.standard_error == pytest.approx(one.standard_error, rel=1e-9)
     assert independent.standard_error < 0.75 * one.standard_error
+
+
+def two_methods(n, *, seed, errors=(0.1, -0.1), n_tasks=2):
+    """Two methods whose predictions are off by a constant: TECE is its square."""
+    rng = np.random.default_rng(seed)
+    labels, predictions, bins = [], {"a": [], "b": []}, {"a": [], "b": []}
+    for _ in range(n_tasks):
+        p = rng.uniform(0.2, 0.8, n)
+        labels.append(rng.random(n) < p)
+        for name, error in zip("ab", errors, strict=True):
+            predictions[name].append(p + error)
+            bins[name].append(np.floor((p - 0.2) * 20).astype(int))
+    return labels, predictions, bins
+
+
+def test_a_difference_is_that_of_the_means_and_has_the_error_of_the_closed_form():
+    n, n_tasks = 4000, 2
+    labels, predictions, bins = two_methods(n, seed=0)
+    difference = metrics.compare_mean_corrected_errors(labels, predictions, bins)["a", "b"]
+    means = [metrics.mean_corrected_error(labels, predictions[k], bins[k]).estimate for k in "ab"]
+    assert difference.estimate == pytest.approx(means[0] - means[1], abs=1e-15)
+    # With c the mean of y − p in a bin, (c − 0.1)² − (c + 0.1)² = −0.4 c, where var c is
+    # E[p(1 − p)]/n: what both have in common cancels, so that the squares need no part.
+    variance = 0.25 - 0.6**2 / 12
+    expected = 0.4 * np.sqrt(variance / n / n_tasks)
+    assert difference.standard_error == pytest.approx(expected, rel=0.1)
+    low, high = difference.ci_low, difference.ci_high
+    assert (low + high) / 2 == pytest.approx(difference.estimate)
+    assert (high - low) / 2 == pytest.approx(1.96 * difference.standard_error, rel=1e-3)
+
+
+def test_comparison_of_a_method_with_itself_and_with_a_worse_one():
+    labels, predictions, bins = two_methods(2000, seed=1, errors=(0.05, 0.2))
+    predictions["c"], bins["c"] = predictions["a"], bins["a"]
+    result = metrics.compare_mean_corrected_errors(labels, predictions, bins)
+    assert list(result) == [("a", "b"), ("a", "c"), ("b", "c")]
+    assert result["a", "c"].estimate == 0
+    assert result["a", "c"].p_value == 1
+    assert result["a", "b"].p_value < 1e-6
+    assert result["a", "b"].ci_high < 0 < result["b", "c"].ci_low
+    with pytest.raises(ValueError, match="the same methods"):
+        metrics.compare_mean_corrected_errors(labels, predictions, {"a": bins["a"]})
+
+
+def test_size_and_coverage_of_comparisons():
+    n_repeats, rejected, covered = 200, 0, 0
+    for seed in range(n_repeats):
+        settings = {"n_resamples": 199}
+        same = metrics.compare_mean_corrected_errors(*two_methods(400, seed=seed), **settings)
+        rejected += same["a", "b"].p_value <= 0.05
+        other = two_methods(400, seed=1000 + seed, errors=(0.1, -0.15))
+        difference = metrics.compare_mean_corrected_errors(*other, **settings)["a", "b"]
+        covered += difference.ci_low <= 0.1**2 - 0.15**2 <= difference.ci_high
+    # Binomial: 0.999 of repeats lie between these.
+    assert 1 <= rejected <= 22
+    assert 178 <= covered <= 199
 
 
 def test_wild_bootstrap_agrees_with_the_closed_form():

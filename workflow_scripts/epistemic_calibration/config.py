@@ -23,7 +23,10 @@ RESERVED_NAMES = frozenset(
         "demo",
         "figures",
         "logs",
+        "bench",
         "benchmarks",
+        "partial",
+        "runtimes",
         "tables",
         "toy",
         "toy_demo",
@@ -31,6 +34,8 @@ RESERVED_NAMES = frozenset(
         "sensitivity",
     ]
 )
+
+_TABLE_SUFFIXES = ("_summary", "_drivers", "_comparisons")
 
 #: Keys of an entry of ``methods`` that are not parameters of the method.
 _ENTRY_KEYS = ("method", "file", "predictions", "label", "datasets")
@@ -73,6 +78,9 @@ def resolve_config(config: Mapping[str, Any], base_dir: str | Path = ".") -> dic
     for name, dataset in config["datasets"].items():
         if name in RESERVED_NAMES:
             faults.append(f"datasets.{name}: the name is reserved; choose another")
+        for suffix in _TABLE_SUFFIXES:
+            if name.endswith(suffix):
+                faults.append(f"datasets.{name}: a name must not end in {suffix}, as tables do")
         for block in OVERRIDABLE:
             dataset[block] = {**config[block], **dataset.get(block, {})}
         dataset.setdefault("tasks", "all")

@@ -20,7 +20,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
-from epistemic_calibration.provenance import atomic_path
+from epistemic_calibration.provenance import FINGERPRINT_KEY, atomic_path
 from epistemic_calibration.style import (
     COLUMN_WIDTH,
     FULL_WIDTH,
@@ -47,14 +47,16 @@ Methods = Mapping[str, Mapping[str, str]]
 _GREY = "#555555"
 
 
-def save_figure(figure: Figure, stem: str | Path) -> list[Path]:
+def save_figure(figure: Figure, stem: str | Path, fingerprint: str) -> list[Path]:
     """Write ``STEM.png`` (200 dpi) and ``STEM.pdf`` (fonts embedded); return their paths.
 
-    The files hold neither time nor version: the same figure gives the same bytes.
+    The files hold neither time nor version, but the fingerprint: the same figure of the same
+    results gives the same bytes.
     """
     metadata = {
-        ".png": {"Software": None},
-        ".pdf": {"Creator": None, "Producer": None, "CreationDate": None},
+        ".png": {"Software": None, FINGERPRINT_KEY: fingerprint},
+        ".pdf": {"Creator": None, "Producer": None, "CreationDate": None}
+        | {"Keywords": f"{FINGERPRINT_KEY}: {fingerprint}"},
     }
     paths = [Path(f"{stem}{suffix}") for suffix in metadata]
     with mpl.rc_context(rc_params()):

@@ -34,6 +34,8 @@ STAGE_SCRIPTS = {
     "sensitivity_figure": "plot_sensitivity.py",
     "tables": "make_tables.py",
     "partial_tables": "make_tables.py",
+    "comparisons": "compare_methods.py",
+    "runtimes": "tabulate_runtimes.py",
     "figures": "make_figures.py",
     "paper_comparison": "compare_with_paper.py",
     "toy_data": "run_toy_experiment.py",
@@ -316,6 +318,16 @@ class Plan:
         settings, inputs = self._figures(dataset)
         expected = {"tasks": list(self.tasks(dataset)), "seeds": self.config["seeds"]}
         return {**settings, **expected}, inputs
+
+    def _comparisons(self, dataset):
+        settings, inputs = self._figures(dataset)
+        block = self.config["datasets"][dataset]["scores"]
+        keys = ("confidence_level", "random_state")
+        return {**settings, **{key: block[key] for key in keys}}, inputs
+
+    def _runtimes(self, dataset):
+        settings, inputs = self._figures(dataset)
+        return {**settings, "seeds": self.config["seeds"]}, inputs
 
     def _partial_tables(self, dataset):
         settings, inputs = self._tables(dataset)

@@ -22,6 +22,9 @@ from typing import Any
 
 import numpy as np
 
+#: Under which pictures carry it.
+FINGERPRINT_KEY = "fingerprint"
+
 _RECORDED_PACKAGES = ("numpy", "scipy", "scikit-learn", "torch", "laplace-torch")
 
 

@@ -16,6 +16,7 @@ from epistemic_calibration.provenance import (
     check_fingerprint,
     fingerprint,
     read_npz,
+    write_npz,
 )
 
 if TYPE_CHECKING:
@@ -47,7 +48,9 @@ def score_tasks(spec: Mapping[str, Any], folder: str | Path, output: str | Path)
     """Score every task's file of hypotheses in ``folder`` and write one tidy CSV.
 
     Besides a row a task and metric there are rows of the task ``(all)``: the mean over tasks
-    of the corrected error, whose interval knows that the tasks share their images.
+    of the corrected error, whose interval knows that the tasks share their images. What
+    other methods are compared with goes to the ``.npz`` beside it: ``y_true``,
+    ``prediction`` and ``bins``, each of shape (n_tasks, n_samples).
 
     Raises
     ------
@@ -65,11 +68,16 @@ def score_tasks(spec: Mapping[str, Any], folder: str | Path, output: str | Path)
             raise StaleResultError(f"{path} holds the hypotheses of task {record['task']!r}")
         scorer = Scorer(arrays, settings)
         rows += [{"task": task, **row} for row in scorer.rows(record["diagnostics"])]
-        samples.append((scorer.y_true, scorer.mean, scorer.nested_bins))
+        samples.append((scorer.y_true, scorer.mean, scorer.corrected_bins))
         logger.info("task %s scored", task)
     rows += [{"task": ALL_TASKS, **row} for row in _rows_of_all_tasks(samples, settings)]
     context = {key: settings[key] for key in ("dataset", "seed", "method")}
     table = pd.DataFrame(rows).assign(**context, fingerprint=fingerprint(spec))
+    names = ("y_true", "prediction", "bins")
+    arrays = {
+        name: np.stack(part) for name, part in zip(names, zip(*samples, strict=True), strict=True)
+    }
+    write_npz(Path(output).with_suffix(".npz"), arrays, spec)
     with atomic_path(output) as path:
         table.to_csv(path, index=False, columns=list(COLUMNS))
 
@@ -95,7 +103,7 @@ class Scorer:
         self.mean = self.hypotheses.mean(axis=1, dtype=np.float64)
         self.reported = arrays.get("epistemic_uncertainty")
         self.prediction = arrays.get("prediction", self.mean)
-        self.nested_bins = metrics.assign_bins(
+        self.corrected_bins = metrics.assign_bins(
             self.hypotheses,
             n_bins=settings["corrected_n_bins"],
             binning=settings["corrected_binning"],
@@ -170,7 +178,7 @@ class Scorer:
         binning, n_bins = self.settings["corrected_binning"], self.settings["corrected_n_bins"]
         level = self.settings["confidence_level"]
         corrected = metrics.corrected_epistemic_calibration_error(
-            self.y_true, self.hypotheses, bins=self.nested_bins, confidence_level=level
+            self.y_true, self.hypotheses, bins=self.corrected_bins, confidence_level=level
         )
         yield from _corrected_rows(corrected, binning, n_bins)
         split = metrics.split_epistemic_calibration_error(
@@ -179,6 +187,7 @@ class Scorer:
             n_bins=n_bins,
             random_state=self.settings["random_state"],
             confidence_level=level,
+            bins=self.corrected_bins if binning == "nested" else None,
         )
         yield "mean_miscalibration", split.mean_miscalibration.estimate, "nested", n_bins
         yield "epistemic_dependence", split.epistemic_dependence.estimate, "nested", n_bins
@@ -197,7 +206,7 @@ class Scorer:
         seed, n_resamples = self.settings["random_state"], self.settings["n_resamples"]
         drawn = {"random_state": seed, "n_resamples": n_resamples}
         calibration = metrics.epistemic_calibration_test(
-            self.y_true, self.hypotheses, bins=self.nested_bins, **drawn
+            self.y_true, self.hypotheses, bins=self.corrected_bins, **drawn
         )
         mean = metrics.mean_calibration_test(self.y_true, self.hypotheses, **drawn)
         independence = metrics.epistemic_independence_test(
@@ -341,6 +350,75 @@ def _sensitivity(
         yield {**common, "metric": "tece_corrected", "value": corrected.estimate}
 
 
+def compare_methods(
+    paths: Iterable[str | Path],
+    expected_fingerprints: Mapping[str, str],
+    methods: Sequence[str],
+    *,
+    confidence_level: float,
+    random_state: int,
+) -> pd.DataFrame:
+    """Compare the methods of a data set by the corrected error, every one with every other.
+
+    Parameters
+    ----------
+    paths : iterable of path
+        ``results/DATASET/seedSEED/scores/METHOD.npz``, of the same seeds for all methods.
+    expected_fingerprints : mapping
+        By ``DATASET/seedSEED/METHOD``.
+    methods : sequence of str
+        Names, in the order of the pairs.
+    confidence_level, random_state
+        As of `metrics.compare_mean_corrected_errors`.
+
+    Returns
+    -------
+    DataFrame
+        One row a pair: ``method``, ``other``, ``difference`` (of the mean over tasks and
+        seeds, method less other), ``standard_error``, ``ci_low``, ``ci_high``, ``p_value``,
+        ``p_holm`` (Holm over all pairs).
+
+    Raises
+    ------
+    StaleResultError
+        As of `read_scores`.
+    """
+    import pandas as pd
+
+    from epistemic_calibration import metrics
+
+    by_key = _by_key(paths)
+    y_true: dict[str, list[np.ndarray]] = {name: [] for name in methods}
+    predictions: dict[str, list[np.ndarray]] = {name: [] for name in methods}
+    bins: dict[str, list[np.ndarray]] = {name: [] for name in methods}
+    for key, expected in expected_fingerprints.items():
+        if key not in by_key:
+            raise StaleResultError(f"no compared predictions of {key} among {sorted(by_key)}")
+        arrays, _ = read_npz(by_key[key], expected_fingerprint=expected)
+        method = key.rsplit("/", 1)[1]
+        y_true[method] += list(arrays["y_true"])
+        predictions[method] += list(arrays["prediction"])
+        bins[method] += list(arrays["bins"])
+    differences = metrics.compare_mean_corrected_errors(
+        y_true[methods[0]],
+        predictions,
+        bins,
+        confidence_level=confidence_level,
+        random_state=random_state,
+    )
+    columns = ["method", "other", "difference", "standard_error", "ci_low", "ci_high", "p_value"]
+    rows = [
+        (*pair, d.estimate, d.standard_error, d.ci_low, d.ci_high, d.p_value)
+        for pair, d in differences.items()
+    ]
+    table = pd.DataFrame(rows, columns=columns)
+    return table.assign(p_holm=metrics.holm_correction(table["p_value"]) if rows else [])
+
+
+def _by_key(paths: Iterable[str | Path]) -> dict[str, Path]:
+    return {"/".join([*path.parts[-4:-2], path.stem]): path for path in map(Path, paths)}
+
+
 def read_scores(
     paths: Iterable[str | Path], expected_fingerprints: Mapping[str, str]
 ) -> pd.DataFrame:
@@ -358,8 +436,7 @@ def read_scores(
     StaleResultError
         If a file is missing, broken, or was made under other settings.
     """
-    by_key = {"/".join([*path.parts[-4:-2], path.stem]): path for path in map(Path, paths)}
-    return _join(by_key, expected_fingerprints)
+    return _join(_by_key(paths), expected_fingerprints)
 
 
 def read_tables(

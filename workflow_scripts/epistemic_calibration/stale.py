@@ -8,11 +8,15 @@ current; the fingerprint inside each file tells.
 from __future__ import annotations
 
 import base64
+import contextlib
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from epistemic_calibration.provenance import FINGERPRINT_KEY
+from epistemic_calibration.style import DATASET_FIGURES
 
 if TYPE_CHECKING:
     from epistemic_calibration.plan import Plan
@@ -21,7 +25,9 @@ _MARK = re.compile(r"fingerprint: ([0-9a-f]{64})")
 
 
 def expected_files(plan: Plan) -> Iterator[tuple[Path, str]]:
-    """Yield the results that carry a fingerprint, and which one; figures show these alone.
+    """Yield the results that carry a fingerprint, and which one.
+
+    Tables and figures are written in several formats by one job; one stands for all.
 
     Returns
     -------
@@ -39,6 +45,9 @@ def expected_files(plan: Plan) -> Iterator[tuple[Path, str]]:
             yield made / "autoencoder.safetensors", plan.fingerprint("autoencoder", **where)
             yield made / "latents.npz", plan.fingerprint("latents", **where)
             yield made / "neighbors.npz", plan.fingerprint("neighbors", **where)
+            for name in ("autoencoder_loss", "reconstructions"):
+                figure = Path("results", "figures", dataset, f"{name}_seed{seed}.png")
+                yield figure, plan.fingerprint("autoencoder_figures", **where)
             for method in plan.methods(dataset):
                 stage = "predictions" if method in plan.imported else "hypotheses"
                 fit = plan.fingerprint(stage, method=method, **where)
@@ -46,18 +55,30 @@ def expected_files(plan: Plan) -> Iterator[tuple[Path, str]]:
                     yield made / "hypotheses" / method / f"{task}.npz", fit
                 score = plan.fingerprint("scores", method=method, **where)
                 yield made / "scores" / f"{method}.csv", score
+                yield made / "scores" / f"{method}.npz", score
                 sensitivity = plan.fingerprint("sensitivity", method=method, **where)
                 yield made / "sensitivity" / f"{method}.csv", sensitivity
         for name in (dataset, f"{dataset}_summary", f"{dataset}_drivers"):
             for folder, stage in (("tables", "tables"), ("partial", "partial_tables")):
                 fingerprint = plan.fingerprint(stage, dataset=dataset)
                 yield Path("results", folder, f"{name}.md"), fingerprint
+        comparisons = Path("results", "tables", f"{dataset}_comparisons.md")
+        yield comparisons, plan.fingerprint("comparisons", dataset=dataset)
+        runtimes = Path("results", "runtimes", f"{dataset}.md")
+        yield runtimes, plan.fingerprint("runtimes", dataset=dataset)
+        figures = Path("results", "figures", dataset)
+        for name in DATASET_FIGURES:
+            yield figures / f"{name}.png", plan.fingerprint("figures", dataset=dataset)
+        sensitivity = plan.fingerprint("sensitivity_figure", dataset=dataset)
+        yield figures / "sensitivity.png", sensitivity
     for toy in ("toy", "toy_demo"):
         for experiment in plan.config[toy]:
             for method in plan.toy_methods(toy, experiment):
                 path = Path("results", toy, experiment, "methods", f"{method}.csv")
                 where = {"toy": toy, "experiment": experiment, "method": method}
                 yield path, plan.fingerprint("toy_data", **where)
+            figure = Path("results", toy, experiment, f"{experiment}.png")
+            yield figure, plan.fingerprint("toy_figures", toy=toy, experiment=experiment)
     for stage in ("paper_comparison", "claims"):
         yield Path("results", "tables", f"{stage}.md"), plan.fingerprint(stage)
 
@@ -71,26 +92,42 @@ def stored_fingerprint(path: Path) -> str | None:
         return None
 
 
-def stale_files(plan: Plan) -> list[Path]:
-    """Return the results on disk whose fingerprint is not the expected one."""
+def stale_files(plan: Plan, besides: Collection[Path] = ()) -> list[Path]:
+    """Return the results on disk whose fingerprint is not the expected one.
+
+    Those in ``besides`` are not looked at.
+    """
     return [
         path
         for path, fingerprint in expected_files(plan)
-        if (plan.base_dir / path).is_file()
+        if path not in besides
+        and (plan.base_dir / path).is_file()
         and stored_fingerprint(plan.base_dir / path) != fingerprint
     ]
 
 
-def forgotten(path: Path, base_dir: Path) -> bool:
-    """Whether Snakemake has no record of how a result was made."""
-    name = base64.urlsafe_b64encode(str(path).encode()).decode()
-    return not any((base_dir / ".snakemake" / "metadata").glob(f"**/{name}"))
+def recorded_files(base_dir: Path) -> set[Path]:
+    """Return the results of which Snakemake has a record of how they were made."""
+    paths = set()
+    folder = base_dir / ".snakemake" / "metadata"
+    for record in folder.rglob("*"):
+        if record.is_dir():
+            continue
+        # A long name is cut into folders, whose names begin with this sign.
+        parents = record.relative_to(folder).parts[:-1]
+        parts = [part[1:] for part in parents if part.startswith("@")]
+        with contextlib.suppress(ValueError):
+            name = base64.urlsafe_b64decode("".join([*parts, record.name])).decode()
+            paths.add(Path(name))
+    return paths
 
 
 def touches(arguments: Sequence[str]) -> bool:
     """Whether a command line of Snakemake has ``--touch``, in full, short or abbreviated."""
     return any(
-        argument == "-t" or (len(argument) > 3 and "--touch".startswith(argument))
+        # Behind other switches of one letter, as in -nt.
+        re.fullmatch("-[FfknpR]*t", argument)
+        or (len(argument) > 3 and "--touch".startswith(argument))
         for argument in arguments
     )
 
@@ -121,9 +158,17 @@ def _read_safetensors(path: Path) -> str:
     return json.loads(json.loads(metadata["autoencoder"])["provenance"])["fingerprint"]
 
 
+def _read_png(path: Path) -> str:
+    from PIL import Image
+
+    with Image.open(path) as image:
+        return image.text[FINGERPRINT_KEY]
+
+
 _READERS = {
     ".npz": _read_npz,
     ".csv": _read_csv,
     ".md": _read_text,
+    ".png": _read_png,
     ".safetensors": _read_safetensors,
 }

@@ -9,6 +9,7 @@ from typing import Any
 
 __all__ = [
     "COLUMN_WIDTH",
+    "DATASET_FIGURES",
     "FULL_WIDTH",
     "PAPER_METHODS",
     "PAPER_METRICS",
@@ -33,6 +34,9 @@ PAPER_METHODS = (
 
 #: The three metrics of the paper's tables, in their order.
 PAPER_METRICS = ("accuracy", "ece", "eece")
+
+#: What is drawn of every data set.
+DATASET_FIGURES = ("calibration_bars", "calibration_map", "calibration_maps", "eece_parts")
 
 #: Widths of a figure in one column and across the page, in inches.
 COLUMN_WIDTH = 3.3

@@ -23,6 +23,7 @@ from epistemic_calibration.style import PAPER_METHODS, PAPER_METRICS, metric_lab
 __all__ = [
     "Table",
     "all_tasks_scores",
+    "comparisons_table",
     "dataset_scores",
     "drivers_table",
     "missing_cells",
@@ -83,6 +84,8 @@ DRIVER_METRICS = (
     "p_mean_calibration",
     "p_epistemic_independence",
 )
+
+_TEXT_COLUMNS = ("Metric", "Stage", "Task", "Method", "Family", "Cannot be told from")
 
 #: Published values are printed with two decimals.
 ROUNDING = 0.005
@@ -452,6 +455,60 @@ def drivers_table(
     return replace(table, caption=caption, notes=notes, columns_per_part=6)
 
 
+def comparisons_table(
+    differences: pd.DataFrame,
+    scores: pd.DataFrame,
+    dataset: str,
+    methods: Mapping[str, Mapping[str, str]],
+    *,
+    level: float = 0.05,
+) -> Table:
+    """Return which methods differ in the corrected TECE.
+
+    Parameters
+    ----------
+    differences : DataFrame
+        As of `scores.compare_methods`.
+    scores, dataset, methods
+        As of `summary_table`.
+    level : float, default 0.05
+        Of all comparisons together.
+
+    Returns
+    -------
+    Table
+        ``cells``: the pairs. ``text``: the methods from the smallest corrected TECE to the
+        largest, each with those that it cannot be told from.
+    """
+    rows = scores[(scores["dataset"] == dataset) & (scores["metric"] == "tece_corrected")]
+    means = rows[rows["task"] != ALL_TASKS].groupby("method")["value"].mean().sort_values()
+    alike: dict[str, list[str]] = {name: [] for name in means.index}
+    for pair in differences[differences["p_holm"] > level].itertuples():
+        alike[pair.method].append(pair.other)
+        alike[pair.other].append(pair.method)
+    labels = {name: methods[name]["label"] for name in means.index}
+    text = pd.DataFrame(
+        {
+            metric_label("tece_corrected"): [_number(value, 4) for value in means],
+            "Cannot be told from": [
+                ", ".join(labels[other] for other in means.index if other in alike[name]) or MISSING
+                for name in means.index
+            ],
+        },
+        index=pd.Index([labels[name] for name in means.index], name="Method"),
+    )
+    notes = (
+        f"All other pairs differ at {level}, by Holm over {len(differences)} pairs. Compared are "
+        f"means over tasks and seeds, on the same images.",
+    )
+    return Table(
+        cells=differences.set_index(["method", "other"]),
+        text=text,
+        caption=f"Which methods differ in the corrected error on {dataset}",
+        notes=notes,
+    )
+
+
 def _summary_column(values: pd.DataFrame, metric: str) -> list[str]:
     if metric.startswith("p_"):
         counts = values[[f"{metric}_rejected", f"{metric}_tests"]]
@@ -767,7 +824,7 @@ def _flat(text: pd.DataFrame) -> pd.DataFrame:
 def _markdown(table: pd.DataFrame) -> str:
     escaped = table.map(lambda cell: str(cell).replace("|", r"\|"))
     escaped.columns = [str(name).replace("|", r"\|") for name in table.columns]
-    headings = [name in ("Metric", "Task", "Method", "Family") for name in table.columns]
+    headings = [name in _TEXT_COLUMNS for name in table.columns]
     return escaped.to_markdown(
         index=False,
         disable_numparse=True,

@@ -24,9 +24,11 @@ from epistemic_calibration.metrics.epistemic import (
 )
 from epistemic_calibration.metrics.inference import (
     CorrectedError,
+    ErrorDifference,
     ErrorSplit,
     LowerBound,
     TestResult,
+    compare_mean_corrected_errors,
     corrected_epistemic_calibration_error,
     cross_fitted_lower_bound,
     epistemic_calibration_test,
@@ -43,6 +45,7 @@ __all__ = [
     "CalibrationCurve",
     "CorrectedError",
     "EECEParts",
+    "ErrorDifference",
     "ErrorSplit",
     "LowerBound",
     "SecondOrderRecalibrator",
@@ -53,6 +56,7 @@ __all__ = [
     "auroc",
     "brier_score",
     "calibration_curve",
+    "compare_mean_corrected_errors",
     "corrected_epistemic_calibration_error",
     "cross_fitted_lower_bound",
     "decompose_eece",

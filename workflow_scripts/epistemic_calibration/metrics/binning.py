@@ -112,6 +112,15 @@ def quantile_bins(values: np.ndarray, n_bins: int) -> np.ndarray:
     return np.floor(rank * n_bins / len(values)).astype(np.intp)
 
 
+def coarse_bins(mean: np.ndarray, n_bins: int) -> np.ndarray:
+    """Return the coarse bins, of the row mean, that `nested_bins` divides."""
+    return quantile_bins(mean, max(1, round(n_bins / _n_shapes(n_bins))))
+
+
+def _n_shapes(n_bins: int) -> int:
+    return max(1, round(np.sqrt(n_bins / 2)))
+
+
 def nested_bins(
     hypotheses: np.ndarray, *, n_bins: int, random_state: int
 ) -> tuple[np.ndarray, np.ndarray]:
@@ -119,9 +128,9 @@ def nested_bins(
 
     No fine bin holds one sample only, unless its coarse bin does.
     """
-    n_shapes = max(1, round(np.sqrt(n_bins / 2)))
+    n_shapes = _n_shapes(n_bins)
     mean, _ = row_moments(hypotheses)
-    coarse = quantile_bins(mean, max(1, round(n_bins / n_shapes)))
+    coarse = coarse_bins(mean, n_bins)
     fine = np.empty(len(mean), dtype=np.intp)
     for k in np.unique(coarse):
         inside = np.flatnonzero(coarse == k)

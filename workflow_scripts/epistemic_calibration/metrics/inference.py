@@ -6,7 +6,8 @@ proposition 1 of the paper leaves of its definition where EU is the variance.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import itertools
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
@@ -27,6 +28,7 @@ from epistemic_calibration.metrics._validation import (
 from epistemic_calibration.metrics.binning import (
     Binning,
     assign_bins,
+    coarse_bins,
     nested_bins,
     quantile_bins,
     row_moments,
@@ -90,6 +92,29 @@ class ErrorSplit:
     total: CorrectedError
     mean_miscalibration: CorrectedError
     epistemic_dependence: CorrectedError
+
+
+@dataclass(frozen=True)
+class ErrorDifference:
+    """The difference of two corrected errors on the same samples.
+
+    Attributes
+    ----------
+    estimate : float
+        First less second: negative where the first errs less.
+    standard_error : float
+    ci_low, ci_high : float
+    p_value : float in [0, 1]
+        Two-sided, of no difference; not adjusted for other comparisons.
+    confidence_level : float
+    """
+
+    estimate: float
+    standard_error: float
+    ci_low: float
+    ci_high: float
+    p_value: float
+    confidence_level: float
 
 
 @dataclass(frozen=True)
@@ -177,6 +202,7 @@ def split_epistemic_calibration_error(
     n_bins: int = 50,
     random_state: int = 0,
     confidence_level: float = 0.95,
+    bins: ArrayLike | None = None,
 ) -> ErrorSplit:
     """Return bias-corrected estimates of TECE and of its two parts.
 
@@ -184,12 +210,23 @@ def split_epistemic_calibration_error(
     the total, that of the coarse bins, which know the mean only, is mean miscalibration;
     the dependence is their difference.
 
-    Parameters and errors as in :func:`corrected_epistemic_calibration_error`.
+    Parameters and errors as in :func:`corrected_epistemic_calibration_error`; ``bins``, where
+    given, are those of ``binning="nested"`` with the same ``n_bins``.
+
+    Raises
+    ------
+    ValueError
+        If ``bins`` has samples of two coarse bins in one.
     """
     data = _Sample(y_true, hypotheses)
     level = check_fraction(confidence_level, name="confidence_level")
     n_bins = check_positive_integer(n_bins, name="n_bins")
-    coarse, fine = nested_bins(data.hypotheses, n_bins=n_bins, random_state=random_state)
+    if bins is None:
+        coarse, fine = nested_bins(data.hypotheses, n_bins=n_bins, random_state=random_state)
+    else:
+        coarse, fine = coarse_bins(data.prediction, n_bins), check_bins(bins, n_samples=len(data.y))
+        if len(np.unique(np.stack([coarse, fine]), axis=1).T) != len(np.unique(fine)):
+            raise ValueError(f"bins are not nested in those of the row mean for n_bins={n_bins}")
     total = _corrected(data.y, data.prediction, fine, level)
     mean = _corrected(data.y, data.prediction, coarse, level)
     dependence = _difference(data.y, data.prediction, coarse, fine, total, mean)
@@ -444,34 +481,14 @@ def mean_corrected_error(
 
     level = check_fraction(confidence_level, name="confidence_level")
     n_resamples = check_positive_integer(n_resamples, name="n_resamples")
-    if not len(y_true) == len(predictions) == len(bins) > 0:
-        raise ValueError(
-            "y_true, predictions and bins must have one array for each of the same tasks, got "
-            f"{len(y_true)}, {len(predictions)} and {len(bins)}"
-        )
-    n_samples = len(y_true[0])
-    tasks = []
-    for labels, prediction, partition in zip(y_true, predictions, bins, strict=True):
-        y = check_labels(labels)
-        if len(y) != n_samples:
-            raise ValueError(f"y_true has tasks of {n_samples} and of {len(y)} samples")
-        p = check_probabilities(prediction, name="predictions", n_samples=n_samples)
-        tasks.append((y, p, check_bins(partition, n_samples=n_samples)))
+    tasks = _check_tasks(y_true, predictions, bins)
     parts = [_corrected(*task, level) for task in tasks]
     estimate = float(np.mean([part.estimate for part in parts]))
 
-    generator = np.random.default_rng(random_state)
-    at_truth, at_zero = np.zeros(n_resamples), np.zeros(n_resamples)
-    step = max(1, BLOCK_SIZE // n_samples)
     models = [_WildTask(*task) for task in tasks]
-    for start in range(0, n_resamples, step):
-        block = slice(start, min(start + step, n_resamples))
-        signs = generator.integers(0, 2, (block.stop - start, n_samples), dtype=np.int8)
-        signs = 2.0 * signs - 1
-        for model in models:
-            noise = model.noise(signs)
-            at_truth[block] += model.statistic(noise, model.shrunken) / len(tasks)
-            at_zero[block] += model.statistic(noise, 0.0) / len(tasks)
+    centres = [(model.shrunken, 0.0) for model in models]
+    n_samples = len(tasks[0][0])
+    at_truth, at_zero = _wild_means(models, centres, n_samples, n_resamples, random_state)
     standard_error = float(at_truth.std(ddof=1))
     variance_at_zero = float(at_zero.var(ddof=1))
     truth = float(np.mean([model.truth for model in models]))
@@ -490,6 +507,99 @@ def mean_corrected_error(
         n_bins=sum(part.n_bins for part in parts),
         confidence_level=level,
     )
+
+
+def compare_mean_corrected_errors(
+    y_true: Sequence[ArrayLike],
+    predictions: Mapping[str, Sequence[ArrayLike]],
+    bins: Mapping[str, Sequence[ArrayLike]],
+    *,
+    confidence_level: float = 0.95,
+    n_resamples: int = 1999,
+    random_state: int = 0,
+) -> dict[tuple[str, str], ErrorDifference]:
+    """Compare the mean corrected errors of methods on the same tasks and samples.
+
+    The standard error of a difference is that of the same wild bootstrap as in
+    :func:`mean_corrected_error`, with the same signs for all methods: what an image does to
+    both cancels, so that methods can differ whose own intervals overlap.
+
+    Parameters
+    ----------
+    y_true : sequence over tasks, of arrays of shape (n_samples,)
+    predictions, bins : mapping from method to sequence over tasks
+        As in :func:`mean_corrected_error`.
+    confidence_level : float in (0, 1), default 0.95
+    n_resamples : int >= 2, default 1999
+    random_state : int, default 0
+        Seed of the signs.
+
+    Returns
+    -------
+    dict
+        By pair of methods, in the order of ``predictions``. Intervals and p-values take
+        the difference as normal.
+
+    Raises
+    ------
+    ValueError
+        If methods differ between ``predictions`` and ``bins``, or as in
+        :func:`mean_corrected_error`.
+    """
+    from scipy.stats import norm
+
+    level = check_fraction(confidence_level, name="confidence_level")
+    n_resamples = check_positive_integer(n_resamples, name="n_resamples")
+    if list(predictions) != list(bins):
+        raise ValueError(
+            f"predictions and bins must have the same methods, got {list(predictions)} and "
+            f"{list(bins)}"
+        )
+    estimates, replicates = {}, {}
+    for method in predictions:
+        tasks = _check_tasks(y_true, predictions[method], bins[method])
+        models = [_WildTask(*task) for task in tasks]
+        estimates[method] = np.mean([_corrected(*task, level).estimate for task in tasks])
+        # Shrinking the errors of both would shrink their difference, in which the noise of the
+        # labels cancels. Not to shrink them is cautious where neither errs.
+        centres = [(model.bins.g,) for model in models]
+        n_samples = len(tasks[0][0])
+        (replicates[method],) = _wild_means(models, centres, n_samples, n_resamples, random_state)
+    z = norm.ppf(0.5 + level / 2)
+    differences = {}
+    for first, second in itertools.combinations(predictions, 2):
+        estimate = float(estimates[first] - estimates[second])
+        standard_error = float((replicates[first] - replicates[second]).std(ddof=1))
+        # Methods with the same predictions differ by nothing at all.
+        p_value = 2 * norm.sf(abs(estimate) / standard_error) if standard_error > 0 else 1.0
+        differences[first, second] = ErrorDifference(
+            estimate=estimate,
+            standard_error=standard_error,
+            ci_low=float(estimate - z * standard_error),
+            ci_high=float(estimate + z * standard_error),
+            p_value=float(p_value),
+            confidence_level=level,
+        )
+    return differences
+
+
+def _check_tasks(
+    y_true: Sequence[ArrayLike], predictions: Sequence[ArrayLike], bins: Sequence[ArrayLike]
+) -> list[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+    if not len(y_true) == len(predictions) == len(bins) > 0:
+        raise ValueError(
+            "y_true, predictions and bins must have one array for each of the same tasks, got "
+            f"{len(y_true)}, {len(predictions)} and {len(bins)}"
+        )
+    n_samples = len(y_true[0])
+    tasks = []
+    for labels, prediction, partition in zip(y_true, predictions, bins, strict=True):
+        y = check_labels(labels)
+        if len(y) != n_samples:
+            raise ValueError(f"y_true has tasks of {n_samples} and of {len(y)} samples")
+        p = check_probabilities(prediction, name="predictions", n_samples=n_samples)
+        tasks.append((y, p, check_bins(partition, n_samples=n_samples)))
+    return tasks
 
 
 class _Sample:
@@ -730,6 +840,32 @@ class _WildTask:
         # Σ_{i≠k} (c + ε_i)(c + ε_k) with ε² fixed by the random signs.
         pairs = b.pairs * np.square(centre) + 2 * (b.n - 1) * centre * noise
         return (pairs + noise**2 - self.residual_squares) @ (b.w / b.pairs)
+
+
+def _wild_means(
+    models: Sequence[_WildTask],
+    centres: Sequence[Sequence[np.ndarray | float]],
+    n_samples: int,
+    n_resamples: int,
+    random_state: int,
+) -> np.ndarray:
+    """Return resampled means over tasks, one row for each of the centres of a task.
+
+    Centres are errors of a task's bins. The signs depend on the seed and the numbers of
+    samples and resamples alone.
+    """
+    generator = np.random.default_rng(random_state)
+    means = np.zeros((len(centres[0]), n_resamples))
+    step = max(1, BLOCK_SIZE // n_samples)
+    for start in range(0, n_resamples, step):
+        block = slice(start, min(start + step, n_resamples))
+        signs = generator.integers(0, 2, (block.stop - start, n_samples), dtype=np.int8)
+        signs = 2.0 * signs - 1
+        for model, of_task in zip(models, centres, strict=True):
+            noise = model.noise(signs)
+            for row, centre in zip(means, of_task, strict=True):
+                row[block] += model.statistic(noise, centre) / len(models)
+    return means
 
 
 def _folds(n_samples: int, n_folds: int, seed: int) -> list[tuple[np.ndarray, np.ndarray]]:
