@@ -13,7 +13,7 @@ sys.path.insert(0, str(Path(workflow.basedir) / "workflow_scripts"))
 from epistemic_calibration.config import check_duplicate_keys, resolve_config
 from epistemic_calibration.manifest import append_manifest
 from epistemic_calibration.plan import Plan
-from epistemic_calibration.stale import recorded_files, stale_files, touches
+from epistemic_calibration.stale import damaged_files, recorded_files, stale_files, touches
 from epistemic_calibration.style import DATASET_FIGURES
 
 try:
@@ -24,6 +24,13 @@ try:
     for _dataset in config["datasets"]:
         plan.tasks(_dataset)
     if workflow.is_main_process:
+        _damaged = damaged_files(plan)
+        if _damaged:
+            raise ValueError(
+                f"{', '.join(map(str, _damaged[:5]))}{', ...' if len(_damaged) > 5 else ''} cannot "
+                f"be read, and jobs that need it would delete their results first and then fail. "
+                f"Delete it; it is made again, as it was, when a job needs it"
+            )
         # Snakemake itself knows of the files that it has records of, unless it is to forget.
         _stale = stale_files(
             plan, besides=() if touches(sys.argv) else recorded_files(plan.base_dir)

@@ -3,6 +3,7 @@
 import os
 import shutil
 import subprocess
+import sys
 
 TOY = "Running eece_vs_noise with random_forest (toy)"
 FOREST = [
@@ -163,8 +164,27 @@ def test_a_copied_folder_reruns_nothing(project, tmp_path):
     assert copied.planned() == []
 
 
-def test_forcing_one_method_reruns_it_alone(project):
-    files = [
-        f"results/digits/seed0/hypotheses/random_forest/{task}.npz" for task in ("0", "3", "8")
+def test_forcing_one_method_reruns_it_and_the_aggregation(project):
+    folder = project.folder / "results/digits/seed0/hypotheses/random_forest"
+    files = [str(path.relative_to(project.folder)) for path in sorted(folder.glob("*.npz"))]
+    assert steps(project.planned("--forcerun", *files)) == [
+        *FOREST,
+        "Scoring random_forest on digits, seed 0",
     ]
-    assert steps(project.planned("--force", *files)) == FOREST
+
+
+def test_results_of_another_copy_are_used_where_they_fit(project, new_project):
+    other = new_project("other")
+    other.configure(lambda c: c["methods"]["mc_dropout"].update(n_epochs=3))
+    shutil.copytree(project.folder / "results", other.folder / "results")
+    done = other.run("--dry-run", check=False)
+    assert "hypotheses/mc_dropout/0.npz" in done.stdout + done.stderr
+    assert "latents.npz" not in done.stdout + done.stderr
+    subprocess.run(
+        [sys.executable, "workflow_scripts/discard_stale.py"], cwd=other.folder, check=True
+    )
+    assert steps(other.planned()) == [
+        "Fitting mc_dropout on digits, seed 0: 0, 3",
+        "Fitting mc_dropout on digits, seed 0: 8",
+        "Scoring mc_dropout on digits, seed 0",
+    ]

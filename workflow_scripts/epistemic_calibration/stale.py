@@ -11,6 +11,8 @@ import base64
 import contextlib
 import json
 import re
+import zipfile
+import zlib
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -120,6 +122,56 @@ def recorded_files(base_dir: Path) -> set[Path]:
             name = base64.urlsafe_b64decode("".join([*parts, record.name])).decode()
             paths.add(Path(name))
     return paths
+
+
+def damaged_files(plan: Plan) -> list[Path]:
+    """Return the results that cannot be read and whose change Snakemake would act on.
+
+    Before a job runs, Snakemake deletes its old outputs; then the job fails on the damaged
+    file. So the files that are newer than what was made from them are read first.
+    """
+    damaged = []
+    for dataset in plan.config["datasets"]:
+        folder = Path("results", dataset)
+        chains = [(folder / "images.npz", [(folder, "seed*/latents.npz")])]
+        for seed in plan.config["seeds"]:
+            made = folder / f"seed{seed}"
+            fits = (made / "hypotheses", "*/*.npz")
+            latents = made / "latents.npz"
+            chains += [
+                (made / "autoencoder.safetensors", [(made, latents.name)]),
+                (latents, [(made, "neighbors.npz"), fits]),
+                (made / "neighbors.npz", [fits]),
+            ]
+            for method in plan.methods(dataset):
+                scores = (made / "scores", f"{method}.csv")
+                for task in plan.tasks(dataset):
+                    chains.append((made / "hypotheses" / method / f"{task}.npz", [scores]))
+        for path, consumers in chains:
+            if not (plan.base_dir / path).is_file():
+                continue
+            products = (
+                product
+                for where, pattern in consumers
+                for product in (plan.base_dir / where).glob(pattern)
+            )
+            changed = (plan.base_dir / path).stat().st_mtime_ns
+            if any(product.stat().st_mtime_ns < changed for product in products):
+                damaged += [] if _is_whole(plan.base_dir / path) else [path]
+    return damaged
+
+
+def _is_whole(path: Path) -> bool:
+    from safetensors import SafetensorError, safe_open
+
+    try:
+        if path.suffix == ".safetensors":
+            with safe_open(path, framework="np"):
+                return True
+        with zipfile.ZipFile(path) as file:
+            return file.testzip() is None
+    except (OSError, EOFError, zipfile.BadZipFile, zlib.error, SafetensorError):
+        return False
 
 
 def touches(arguments: Sequence[str]) -> bool:
