@@ -36,6 +36,7 @@ from measure import (
 
 from epistemic_calibration.config import resolve_config
 from epistemic_calibration.runtimes import STAGES, read_runtimes
+from epistemic_calibration.scores import ALL_TASKS
 from epistemic_calibration.style import PAPER_METHODS
 
 #: Stages whose arithmetic is nearly all matrix products.
@@ -258,7 +259,7 @@ def score_table(project, dataset, folder):
     plain = pd.concat(plain, names=["seed"])
     files = sorted((project / "results" / dataset).glob("seed*/scores/*.csv"))
     ours = pd.concat(map(pd.read_csv, files))
-    ours = ours[ours["task"] != "(all)"].groupby(["seed", "method", "metric"])["value"].mean()
+    ours = ours[ours["task"] != ALL_TASKS].groupby(["seed", "method", "metric"])["value"].mean()
     sides = {}
     for name, values in (("plain", plain), ("workflow", ours)):
         by_score = values.groupby(["method", "metric"])

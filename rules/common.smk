@@ -31,10 +31,11 @@ try:
                 f"be read, and jobs that need it would delete their results first and then fail. "
                 f"Delete it; it is made again, as it was, when a job needs it"
             )
-        # Snakemake itself knows of the files that it has records of, unless it is to forget.
+        # Of files that are as recorded Snakemake itself knows, unless it is to forget.
         _stale = stale_files(
             plan, besides=() if touches(sys.argv) else recorded_files(plan.base_dir)
         )
+        _further = [str(path) for path in workflow.configfiles[1:]]
         if _stale:
             raise ValueError(
                 f"{len(_stale)} results were made from other settings, sources or inputs, and "
@@ -42,6 +43,7 @@ try:
                 f"{', ...' if len(_stale) > 5 else ''}. To delete them, and have them made again: "
                 f"python {Path(os.path.relpath(workflow.basedir), 'workflow_scripts')}/"
                 f"discard_stale.py"
+                f"{' --configfile ' if _further else ''}{' '.join(_further)}"
             )
 except (ValueError, RuntimeError) as error:
     # The message says it all; a traceback through the workflow would bury it.

@@ -15,9 +15,9 @@ for _dataset in config["datasets"]:
                 output:
                     task_files(_dataset, _chunk),
                 log:
-                    f"results/logs/{_dataset}/seed{{seed}}/hypotheses/{{method}}_{_number}.log",
+                    f"results/logs/{_dataset}/seed{{seed}}/hypotheses/{{method}}.{_number}.log",
                 benchmark:
-                    f"results/benchmarks/{_dataset}/seed{{seed}}/hypotheses/{{method}}_{_number}.tsv"
+                    f"results/benchmarks/{_dataset}/seed{{seed}}/hypotheses/{{method}}.{_number}.tsv"
                 wildcard_constraints:
                     method=any_of(_names),
                 # The longest jobs start first, so that no core waits for the last of them.
@@ -53,7 +53,7 @@ for _dataset in config["datasets"]:
         wildcard_constraints:
             method=any_of(plan.imported),
         conda:
-            "../envs/statistics.yaml"
+            "../envs/torch.yaml"
         threads: config["threads"]
         resources:
             mem_mb=growing(2000),

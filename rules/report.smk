@@ -99,12 +99,11 @@ rule comparisons:
         runtime=growing(30),
     params:
         spec=spec("comparisons"),
-        stem=lambda wildcards: f"results/tables/{wildcards.dataset}_comparisons",
     message:
         "Comparing the methods on {wildcards.dataset}"
     shell:
         "python {input.sources[0]:q} --spec {params.spec:q} --log {log:q}"
-        " --scores {input.scores:q} --predictions {input.predictions:q} --output {params.stem:q}"
+        " --scores {input.scores:q} --predictions {input.predictions:q} --output results/tables/{wildcards.dataset}_comparisons"
 
 
 # Benchmark files are no inputs: losing one, or fitting other chunks of tasks, must not fit anew.
@@ -133,13 +132,12 @@ rule runtimes:
         runtime=growing(10),
     params:
         spec=spec("runtimes"),
-        benchmarks=lambda wildcards: f"results/benchmarks/{wildcards.dataset}",
-        stem=lambda wildcards: f"results/runtimes/{wildcards.dataset}",
     message:
         "Making the table of run times of {wildcards.dataset}"
     shell:
         "python {input.sources[0]:q} --spec {params.spec:q} --log {log:q}"
-        " --benchmarks {params.benchmarks:q} --output {params.stem:q}"
+        " --benchmarks results/benchmarks/{wildcards.dataset}"
+        " --output results/runtimes/{wildcards.dataset}"
 
 
 rule figures:

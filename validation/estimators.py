@@ -1,16 +1,16 @@
 """Measure the estimators of epistemic calibration on predictors whose TECE is known.
 
-    python validation/estimators.py --output build/estimators            # about 12 minutes of CPU
-    python validation/estimators.py --output build/estimators --quick    # about a minute
+    .venv/bin/python validation/estimators.py --output build/estimators          # 12 minutes of CPU
+    .venv/bin/python validation/estimators.py --output build/estimators --quick  # about a minute
 
-Writes one CSV for each experiment and the figures of docs/estimators.md. The library is
-imported from the environment, or from workflow_scripts/ on PYTHONPATH.
+Writes one CSV for each experiment and the figures of docs/estimators.md.
 """
 
 from __future__ import annotations
 
 import argparse
 import itertools
+import sys
 import zlib
 from collections.abc import Callable
 from pathlib import Path
@@ -22,6 +22,8 @@ from joblib import Parallel, delayed
 from scipy.special import betaln, expit, logit, logsumexp, ndtri, softmax
 from scipy.stats import binom
 from threadpoolctl import threadpool_limits
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "workflow_scripts"))
 
 from epistemic_calibration import metrics
 from epistemic_calibration.metrics.binning import quantile_bins

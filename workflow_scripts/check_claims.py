@@ -6,15 +6,16 @@ from epistemic_calibration.cli import run_step
 def step(args, spec):
     from pathlib import Path
 
-    import pandas as pd
-
     from epistemic_calibration.claims import claims, to_markdown
     from epistemic_calibration.provenance import atomic_path, fingerprint
-    from epistemic_calibration.scores import ALL_TASKS, read_scores
+    from epistemic_calibration.scores import ALL_TASKS, read_joined_table, read_scores
 
     inputs = spec["inputs"]
     scores = read_scores(args.scores, inputs["scores"])
-    toy = {Path(path).stem: pd.read_csv(path) for path in args.toy}
+    toy = {
+        path.stem: read_joined_table(path, inputs["toy"][path.stem].values())
+        for path in map(Path, args.toy)
+    }
     table = claims(scores[scores["task"] != ALL_TASKS], toy)
     with atomic_path(args.output) as path:
         table.to_csv(path, index=False)

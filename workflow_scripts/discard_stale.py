@@ -1,10 +1,15 @@
 """Delete results that do not come from the present configuration and sources.
 
-Only needed where Snakemake has lost its own records (.snakemake); otherwise it makes such
-results again by itself. Run it in the working folder; `--dry-run` only names the files.
+Needed where Snakemake has no records of its own (.snakemake) of the results, as when they were
+copied here; otherwise it makes such results again by itself. What is left comes from this
+configuration and these sources, whatever its time, and is set to one time: Snakemake would
+make again what is older than its sources. Run it in the working folder; `--dry-run` only
+names the files.
 """
 
 import argparse
+import os
+import time
 from pathlib import Path
 
 
@@ -12,21 +17,33 @@ def main():
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--configfile", default="config.yaml", type=Path)
+    parser.add_argument(
+        "--configfile", default=["config.yaml"], nargs="+", type=Path, help="as of snakemake"
+    )
     parser.add_argument("--dry-run", action="store_true", help="name the files, delete nothing")
     args = parser.parse_args()
 
     import yaml
+    from snakemake.utils import update_config
 
-    from epistemic_calibration.config import resolve_config
+    from epistemic_calibration.config import check_duplicate_keys, resolve_config
     from epistemic_calibration.plan import Plan
     from epistemic_calibration.stale import stale_files
 
-    config = yaml.safe_load(args.configfile.read_text(encoding="utf-8"))
+    config = {}
+    # Snakemake reads the project's own file first.
+    for path in dict.fromkeys([Path("config.yaml"), *args.configfile]):
+        check_duplicate_keys(path)
+        update_config(config, yaml.safe_load(path.read_text(encoding="utf-8")))
     for path in stale_files(Plan(resolve_config(config))):
         print(path)
         if not args.dry_run:
             path.unlink()
+    if not args.dry_run:
+        now = time.time_ns()
+        for path in Path("results").rglob("*"):
+            if path.is_file() and not path.is_symlink():
+                os.utime(path, ns=(now, now))
 
 
 if __name__ == "__main__":

@@ -13,14 +13,14 @@ def step(args, spec):
     settings = spec["settings"]
     dataset = settings["dataset"]
     scores = read_scores(args.scores, spec["inputs"])
-    for make, name in (
-        (paper_table, dataset),
-        (summary_table, f"{dataset}_summary"),
-        (drivers_table, f"{dataset}_drivers"),
+    there_should_be = {"tasks": settings["tasks"], "seeds": settings["seeds"]}
+    n_resamples = {"n_resamples": settings["n_resamples"]}
+    for make, name, more in (
+        (paper_table, dataset, {}),
+        (summary_table, f"{dataset}_summary", {}),
+        (drivers_table, f"{dataset}_drivers", n_resamples),
     ):
-        table = make(
-            scores, dataset, settings["methods"], tasks=settings["tasks"], seeds=settings["seeds"]
-        )
+        table = make(scores, dataset, settings["methods"], **there_should_be, **more)
         write_table(table, Path(args.output) / name, fingerprint(spec))
 
 

@@ -6,10 +6,11 @@ from epistemic_calibration.cli import run_step
 def step(args, spec):
     import yaml
 
-    from epistemic_calibration.provenance import atomic_path
+    from epistemic_calibration.provenance import atomic_path, fingerprint
 
     with atomic_path(args.output) as path:
-        path.write_text(yaml.safe_dump(spec["settings"]["config"], sort_keys=False))
+        text = yaml.safe_dump(spec["settings"]["config"], sort_keys=False)
+        path.write_text(f"# fingerprint: {fingerprint(spec)}\n{text}", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -1,12 +1,13 @@
 """A wrong configuration stops early, and says which key, which value, and what is allowed."""
 
 import copy
+import re
 from pathlib import Path
 
 import pytest
 import yaml
 
-from epistemic_calibration.config import ConfigError, resolve_config
+from epistemic_calibration.config import RESERVED_NAMES, ConfigError, resolve_config
 from epistemic_calibration.methods import available_methods, load_method
 
 ROOT = Path(__file__).parents[2]
@@ -22,6 +23,13 @@ def fault(config):
     with pytest.raises(ConfigError) as caught:
         resolve_config(config)
     return str(caught.value)
+
+
+def test_no_data_set_can_have_the_name_of_a_rule_or_target():
+    files = [ROOT / "Snakefile", *(ROOT / "rules").glob("*.smk")]
+    rules = {name for path in files for name in re.findall(r"(?m)^rule (\w+):", path.read_text())}
+    assert len(rules) > 20
+    assert rules <= RESERVED_NAMES
 
 
 def test_the_shipped_configuration_is_valid():

@@ -7,9 +7,22 @@ from pathlib import Path
 import pytest
 import yaml
 
+from epistemic_calibration.config import resolve_config
+from epistemic_calibration.plan import Plan
+
 ROOT = Path(__file__).parents[2]
 ENVIRONMENTS = sorted((ROOT / "envs").glob("*.yaml"))
 CONDA_TO_PIP = {"pytorch": "torch"}
+MODULE_TO_PACKAGE = {
+    "PIL": "pillow",
+    "arviz_stats": "arviz-stats",
+    "laplace": "laplace-torch",
+    "sklearn": "scikit-learn",
+    "torch": "pytorch",
+    "yaml": "pyyaml",
+}
+#: With scikit-learn.
+COME_ALONG = ("joblib", "threadpoolctl")
 
 
 def locked_versions():
@@ -36,6 +49,37 @@ def test_pins_agree_with_the_lock(path):
 def test_every_environment_is_used_by_a_rule():
     rules = "".join(path.read_text() for path in (ROOT / "rules").glob("*.smk"))
     assert {path.stem for path in ENVIRONMENTS} == set(re.findall(r"envs/(\w+)\.yaml", rules))
+
+
+def rules_with_environments():
+    """Yield (rule file, text of a rule, its stage, its environment)."""
+    for path in (ROOT / "rules").glob("*.smk"):
+        for text in re.split(r"(?m)^ *(?=rule\b)", path.read_text())[1:]:
+            stage = re.search(r'sources\("(\w+)"\)', text)
+            environment = re.search(r"envs/(\w+)\.yaml", text)
+            if stage and environment:
+                yield stage[1], environment[1]
+
+
+@pytest.mark.parametrize(("stage", "environment"), sorted(set(rules_with_environments())))
+def test_environments_have_what_their_jobs_import(stage, environment):
+    import ast
+    import sys
+
+    plan = Plan(resolve_config(yaml.safe_load((ROOT / "config.yaml").read_text())))
+    entries = plan.entries if stage in ("hypotheses", "toy_data") else [None]
+    imported = set()
+    for path in {p for method in entries for p in plan.sources(stage, method)}:
+        if path.suffix != ".py":
+            continue
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Import):
+                imported |= {alias.name.split(".")[0] for alias in node.names}
+            elif isinstance(node, ast.ImportFrom):
+                imported.add(node.module.split(".")[0])
+    imported -= {"epistemic_calibration", "__future__", *sys.stdlib_module_names}
+    packages = {MODULE_TO_PACKAGE.get(name, name) for name in imported}
+    assert packages <= {*environment_versions(ROOT / "envs" / f"{environment}.yaml"), *COME_ALONG}
 
 
 def test_lock_pins_every_declared_dependency():

@@ -379,3 +379,16 @@ def test_truth_must_be_a_probability():
         metrics.true_epistemic_calibration_error([1.5], [[0.5]])
     with pytest.raises(ValueError, match="hypotheses has 1 samples"):
         metrics.true_epistemic_calibration_error([0.5, 0.5], [[0.5]])
+
+
+def test_noise_floor_is_the_mean_calibration_part_of_a_calibrated_predictor():
+    rng = np.random.default_rng(0)
+    hypotheses = rng.beta(2, 3, (600, 5))
+    p = hypotheses.mean(axis=1)
+    # Of very different sizes, as bins of K-means are.
+    bins = np.searchsorted([0.25, 0.3, 0.5], p)
+    parts = [metrics.decompose_eece(rng.random(600) < p, hypotheses, bins=bins) for _ in range(400)]
+    drawn = np.array([part.calibration for part in parts])
+    error = drawn.std(ddof=1) / np.sqrt(len(drawn))
+    # Four standard errors of the mean of the draws.
+    assert abs(drawn.mean() - parts[0].noise_floor) < 4 * error

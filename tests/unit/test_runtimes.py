@@ -29,9 +29,9 @@ def folder(tmp_path):
         write(part, "autoencoder_figures", 50.0, 999.0, 40.0)
         write(part, "latents", 1.0, 200.0, 1.0)
         write(part, "neighbors", 1.0, 150.0, 1.0)
-        write(part, "hypotheses/random_forest_0", 4.0 * factor, 400.0 * factor, 3.0 * factor)
-        write(part, "hypotheses/random_forest_11", 2.0 * factor, 410.0, 1.0 * factor)
-        write(part, "hypotheses/eknn_0", 0.3, "NA", "NA")
+        write(part, "hypotheses/random_forest.0", 4.0 * factor, 400.0 * factor, 3.0 * factor)
+        write(part, "hypotheses/random_forest.11", 2.0 * factor, 410.0, 1.0 * factor)
+        write(part, "hypotheses/eknn.0", 0.3, "NA", "NA")
         write(part, "scores/random_forest", 5.0, 250.0, 4.0)
         write(part, "scores/eknn", 5.0, 260.0, 4.0)
         write(part, "sensitivity/eknn", 50.0, 999.0, 40.0)
@@ -105,14 +105,15 @@ def test_a_stage_without_files_is_named(folder):
 def test_a_method_whose_name_ends_like_a_chunk(tmp_path):
     # Predictions made elsewhere come in one job, without a number.
     write(tmp_path, "seed0/hypotheses/mine_2", 1.0, 100.0, 1.0)
-    write(tmp_path, "seed0/hypotheses/other_2_0", 1.0, 100.0, 1.0)
+    write(tmp_path, "seed0/hypotheses/other_2.0", 1.0, 100.0, 1.0)
     runtimes = read_runtimes(tmp_path, ["mine_2", "other_2", "mine"])
     assert sorted(runtimes["method"]) == ["mine_2", "other_2"]
 
 
-def test_no_benchmark_files(tmp_path):
-    with pytest.raises(ValueError, match="has no benchmark files"):
-        read_runtimes(tmp_path, METHODS)
+def test_no_benchmark_files_are_all_named(tmp_path):
+    table = runtime_table(read_runtimes(tmp_path, METHODS), "digits", METHODS, seeds=[0])
+    assert table.cells["seconds"].iloc[:-1].isna().all()
+    assert "no benchmark file of images (seed 0)" in table.notes[-1]
 
 
 def test_a_file_of_another_kind(tmp_path):

@@ -9,6 +9,7 @@ import pytest
 from epistemic_calibration.style import PAPER_METHODS
 from epistemic_calibration.tables import (
     comparison_markdown,
+    comparisons_table,
     dataset_scores,
     drivers_table,
     missing_cells,
@@ -200,14 +201,46 @@ def test_summary_counts_rejections_instead_of_averaging_p_values():
     scores = make_scores(["eece", "p_epistemic_calibration"])
     tests = scores["metric"] == "p_epistemic_calibration"
     scores.loc[tests, "value"] = 1.0
-    # With 24 tests, 0.05 / 24 = 0.00208 is the bound of the smallest p value.
-    scores.loc[tests & (scores["method"] == "centroids"), "value"] = 0.002
-    scores.loc[tests & (scores["method"] == "mine"), "value"] = 0.003
+    # With 12 tests of a seed, 0.05 / 12 = 0.00417 is the bound of the smallest p value.
+    scores.loc[tests & (scores["method"] == "centroids"), "value"] = 0.004
+    scores.loc[tests & (scores["method"] == "mine"), "value"] = 0.006
     cells = summary_table(scores, "cifar10", METHODS).cells
     counts = cells["p_epistemic_calibration_rejected"]
     assert counts["centroids"] == 6
-    assert counts["mine"] == 0  # 0.003 * 18 = 0.054
+    assert counts["mine"] == 0  # 0.006 * 9 = 0.054
     assert "p_epistemic_calibration_mean" not in cells
+
+
+def test_drivers_say_so_when_no_test_can_reject():
+    scores = make_scores(["eece", "p_epistemic_calibration"])
+    enough = drivers_table(scores, "cifar10", METHODS, n_resamples=239)
+    assert not any("Too few resamples" in note for note in enough.notes)
+    few = drivers_table(scores, "cifar10", METHODS, n_resamples=238)
+    # Twelve tests of a seed: the smallest p is 1/239 > 0.05/12.
+    assert any("none of 12 tests can be rejected" in note for note in few.notes)
+    assert any("n_resamples to 479 or more" in note for note in few.notes)
+
+
+def test_comparisons_name_what_cannot_be_told_apart():
+    scores = make_scores(["tece_corrected"])
+    values = {"mine": 0.1, "centroids": 0.3, "random_forest": 0.2, "base_rate": 0.0}
+    scores["value"] = scores["method"].map(values)
+    names = list(METHODS)
+    pairs = [(a, b) for k, a in enumerate(names) for b in names[k + 1 :]]
+    alike = {"mine", "random_forest"}
+    differences = pd.DataFrame(pairs, columns=["method", "other"]).assign(
+        difference=0.1, p_holm=[0.06 if set(pair) == alike else 0.05 for pair in pairs]
+    )
+    table = comparisons_table(differences, scores, "cifar10", METHODS)
+    order = ["base_rate", "mine", "random_forest", "centroids"]
+    assert list(table.text.index) == [METHODS[name]["label"] for name in order]
+    assert list(table.text["Cannot be told from"]) == [
+        "—",
+        METHODS["random_forest"]["label"],
+        METHODS["mine"]["label"],
+        "—",
+    ]
+    assert "by Holm over 6 pairs" in table.notes[0]
 
 
 def test_write_table_keeps_full_precision(tmp_path):

@@ -177,6 +177,9 @@ def test_results_of_another_copy_are_used_where_they_fit(project, new_project):
     other = new_project("other")
     other.configure(lambda c: c["methods"]["mc_dropout"].update(n_epochs=3))
     shutil.copytree(project.folder / "results", other.folder / "results")
+    for path in (other.folder / "workflow_scripts").rglob("*.py"):
+        # As of a fresh checkout.
+        os.utime(path)
     done = other.run("--dry-run", check=False)
     assert "hypotheses/mc_dropout/0.npz" in done.stdout + done.stderr
     assert "latents.npz" not in done.stdout + done.stderr

@@ -10,14 +10,18 @@ from pathlib import Path
 from typing import Any
 
 from epistemic_calibration.methods import Method, available_methods, load_method
+from epistemic_calibration.plan import STAGE_SCRIPTS
 
 SCHEMA_PATH = Path(__file__).parents[1] / "schemas" / "config.schema.json"
 
 #: Blocks that a data set may override.
 OVERRIDABLE = ("autoencoder", "latents", "scores")
-#: Names of folders and targets that a data set must not take.
+#: Names of folders, rules and targets that a data set must not take.
 RESERVED_NAMES = frozenset(
     [
+        *STAGE_SCRIPTS,
+        "sensitivity_data",
+        "paper_comparison_means",
         "all",
         "collect",
         "demo",

@@ -140,7 +140,7 @@ def calibration_map(
     Points are means over tasks and seeds, whiskers reach from the smallest to the largest
     value. What is below 1e-5, negative or zero, has no place on the axes: such a point is
     hollow and stands in a grey margin, and such a whisker runs out of the axes. The blue
-    band is the noise floor of the plug-in EECE, where ``scores`` has ``tece_noise_floor``.
+    band is what label noise alone makes of EECE, where ``scores`` has ``eece_noise_floor``.
 
     Parameters
     ----------
@@ -224,7 +224,7 @@ def eece_parts(
             Patch(**_scatter_bar(_GREY), label="W: scatter within bins"),
         ]
         if corrected and {"tece_corrected_low", "tece_corrected_high"} <= set(means):
-            handles.append(Line2D([], [], color=_GREY, lw=1.8, label="95 % interval of the mean"))
+            handles.append(Line2D([], [], color=_GREY, lw=1.8, label="interval of the mean"))
         if corrected and "tece_noise_floor" in means:
             handles.append(
                 Line2D([], [], color=_GREY, ls="none", marker="|", ms=8, label="noise floor")
@@ -573,7 +573,7 @@ def _draw_point(
 
 
 def _draw_floor(ax: Axes, chosen: pd.DataFrame, x_scale: _LogMargin) -> None:
-    floor = chosen.loc[chosen["metric"] == "tece_noise_floor"].groupby("method")["value"].mean()
+    floor = chosen.loc[chosen["metric"] == "eece_noise_floor"].groupby("method")["value"].mean()
     if floor.empty or not x_scale.low < floor.max() < x_scale.high:
         return
     ax.axvspan(floor.min(), floor.max(), color="#C8D6E8", lw=0.8, zorder=0)

@@ -317,7 +317,8 @@ class Plan:
     def _tables(self, dataset):
         settings, inputs = self._figures(dataset)
         expected = {"tasks": list(self.tasks(dataset)), "seeds": self.config["seeds"]}
-        return {**settings, **expected}, inputs
+        n_resamples = self.config["datasets"][dataset]["scores"]["n_resamples"]
+        return {**settings, **expected, "n_resamples": n_resamples}, inputs
 
     def _comparisons(self, dataset):
         settings, inputs = self._figures(dataset)
@@ -375,7 +376,10 @@ class Plan:
 
     def _claims(self):
         toy = {
-            experiment: self.fingerprint("toy_figures", toy="toy", experiment=experiment)
+            experiment: {
+                name: self.fingerprint("toy_data", toy="toy", experiment=experiment, method=name)
+                for name in self.toy_methods("toy", experiment)
+            }
             for experiment in self.config["toy"]
         }
         return {}, {"scores": self._score_fingerprints(self.config["benchmark"]), "toy": toy}

@@ -39,7 +39,7 @@ def read_runtimes(folder: str | Path, methods: Collection[str]) -> pd.DataFrame:
     Raises
     ------
     ValueError
-        If a file is no benchmark file, or ``folder`` has none of these stages.
+        If a file is no benchmark file.
     """
     folder = Path(folder)
     rows = []
@@ -57,10 +57,9 @@ def read_runtimes(folder: str | Path, methods: Collection[str]) -> pd.DataFrame:
         # A rule that repeats its jobs has a row for each time.
         numbers = table[["s", "cpu_time", "max_rss"]].astype(float).mean()
         rows.append((*place, *numbers))
-    if not rows:
-        raise ValueError(f"{folder} has no benchmark files of the stages {', '.join(STAGES)}")
     columns = ["seed", "stage", "method", "seconds", "cpu_seconds", "peak_mb"]
-    return pd.DataFrame(rows, columns=columns).astype({"seed": "Int64"})
+    types = {"seed": "Int64", "seconds": float, "cpu_seconds": float, "peak_mb": float}
+    return pd.DataFrame(rows, columns=columns).astype(types)
 
 
 def _place(path: Path, methods: Collection[str]) -> tuple[int | None, str, str] | None:
@@ -75,11 +74,9 @@ def _place(path: Path, methods: Collection[str]) -> tuple[int | None, str, str] 
         return (int(seed[1]), name, "") if name in STAGES else None
     if len(folders) != 2 or folders[1] not in _METHOD_STAGES:
         return None
-    # A chunk of tasks has its number after the method's name.
-    for method in (name, re.sub(r"_\d+$", "", name)):
-        if method in methods:
-            return int(seed[1]), folders[1], method
-    return None
+    # A chunk of tasks has its number after the method's name, which has no dot.
+    method = name.split(".")[0]
+    return (int(seed[1]), folders[1], method) if method in methods else None
 
 
 def runtime_table(

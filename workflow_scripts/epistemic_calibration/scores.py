@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import logging
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -62,10 +62,7 @@ def score_tasks(spec: Mapping[str, Any], folder: str | Path, output: str | Path)
     settings = spec["settings"]
     rows, samples = [], []
     for task in settings["tasks"]:
-        path = Path(folder) / f"{task}.npz"
-        arrays, record = read_npz(path, expected_fingerprint=spec["inputs"]["hypotheses"])
-        if record["task"] != task:
-            raise StaleResultError(f"{path} holds the hypotheses of task {record['task']!r}")
+        arrays, record = _read_hypotheses(folder, task, spec)
         scorer = Scorer(arrays, settings)
         rows += [{"task": task, **row} for row in scorer.rows(record["diagnostics"])]
         samples.append((scorer.y_true, scorer.mean, scorer.corrected_bins))
@@ -80,6 +77,16 @@ def score_tasks(spec: Mapping[str, Any], folder: str | Path, output: str | Path)
     write_npz(Path(output).with_suffix(".npz"), arrays, spec)
     with atomic_path(output) as path:
         table.to_csv(path, index=False, columns=list(COLUMNS))
+
+
+def _read_hypotheses(
+    folder: str | Path, task: str, spec: Mapping[str, Any]
+) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+    path = Path(folder) / f"{task}.npz"
+    arrays, record = read_npz(path, expected_fingerprint=spec["inputs"]["hypotheses"])
+    if record["task"] != task:
+        raise StaleResultError(f"{path} holds the hypotheses of task {record['task']!r}")
+    return arrays, record
 
 
 class Scorer:
@@ -171,6 +178,7 @@ class Scorer:
         yield "eece", parts.eece, binning, n_bins
         yield "eece_calibration", parts.calibration, binning, n_bins
         yield "eece_dispersion", parts.dispersion, binning, n_bins
+        yield "eece_noise_floor", parts.noise_floor, binning, n_bins
 
     def _corrected(self) -> Iterator[tuple[str, float, str, int]]:
         from epistemic_calibration import metrics
@@ -301,8 +309,7 @@ def measure_sensitivity(spec: Mapping[str, Any], folder: str | Path, output: str
     settings = spec["settings"]
     rows = []
     for task in settings["tasks"]:
-        path = Path(folder) / f"{task}.npz"
-        arrays, _ = read_npz(path, expected_fingerprint=spec["inputs"]["hypotheses"])
+        arrays, _ = _read_hypotheses(folder, task, spec)
         for row in _sensitivity(arrays, settings):
             rows.append({"task": task, **row})
         logger.info("task %s measured", task)
@@ -388,7 +395,7 @@ def compare_methods(
     from epistemic_calibration import metrics
 
     by_key = _by_key(paths)
-    y_true: dict[str, list[np.ndarray]] = {name: [] for name in methods}
+    labels: dict[str, list[np.ndarray]] = {name: [] for name in methods}
     predictions: dict[str, list[np.ndarray]] = {name: [] for name in methods}
     bins: dict[str, list[np.ndarray]] = {name: [] for name in methods}
     for key, expected in expected_fingerprints.items():
@@ -396,11 +403,15 @@ def compare_methods(
             raise StaleResultError(f"no compared predictions of {key} among {sorted(by_key)}")
         arrays, _ = read_npz(by_key[key], expected_fingerprint=expected)
         method = key.rsplit("/", 1)[1]
-        y_true[method] += list(arrays["y_true"])
+        labels[method] += list(arrays["y_true"])
         predictions[method] += list(arrays["prediction"])
         bins[method] += list(arrays["bins"])
+    y_true = labels[methods[0]]
+    for method in methods:
+        if not np.array_equal(labels[method], y_true):
+            raise StaleResultError(f"{method} was scored on other labels than {methods[0]}")
     differences = metrics.compare_mean_corrected_errors(
-        y_true[methods[0]],
+        y_true,
         predictions,
         bins,
         confidence_level=confidence_level,
@@ -437,6 +448,31 @@ def read_scores(
         If a file is missing, broken, or was made under other settings.
     """
     return _join(_by_key(paths), expected_fingerprints)
+
+
+def read_joined_table(path: str | Path, expected_fingerprints: Collection[str]) -> pd.DataFrame:
+    """Read a table of rows from several jobs, checked to be of these and of no others.
+
+    Raises
+    ------
+    StaleResultError
+        If it is not.
+    """
+    import pandas as pd
+
+    try:
+        table = pd.read_csv(path)
+        found = set(table["fingerprint"])
+    except (OSError, ValueError, KeyError) as error:
+        raise StaleResultError(
+            f"{path} cannot be read ({error}). Delete it and run again."
+        ) from error
+    if found != set(expected_fingerprints):
+        raise StaleResultError(
+            f"{path} holds results of other settings, sources or inputs than the ones now asked "
+            f"for. Delete it and run again."
+        )
+    return table
 
 
 def read_tables(

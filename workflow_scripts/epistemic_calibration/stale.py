@@ -9,8 +9,11 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import csv
+import hashlib
 import json
 import re
+import shlex
 import zipfile
 import zlib
 from collections.abc import Collection, Iterator, Sequence
@@ -26,63 +29,54 @@ if TYPE_CHECKING:
 _MARK = re.compile(r"fingerprint: ([0-9a-f]{64})")
 
 
-def expected_files(plan: Plan) -> Iterator[tuple[Path, str]]:
-    """Yield the results that carry a fingerprint, and which one.
+def expected_files(plan: Plan) -> Iterator[tuple[Path, str, dict[str, str | int]]]:
+    """Yield the results that carry a fingerprint, and what gives the one expected.
 
     Tables and figures are written in several formats by one job; one stands for all.
 
     Returns
     -------
-    iterator of (path, fingerprint)
-        Paths relative to the working folder, upstream files first.
+    iterator of (path, stage, wildcards)
+        Paths relative to the working folder, upstream files first; the other two are
+        arguments of `Plan.fingerprint`.
     """
+    results = Path("results")
+    yield results / "config.resolved.yaml", "resolved_config", {}
     for dataset in plan.config["datasets"]:
-        folder = Path("results", dataset)
-        if not (plan.base_dir / folder).is_dir():
-            continue
-        yield folder / "images.npz", plan.fingerprint("images", dataset=dataset)
+        where = {"dataset": dataset}
+        folder, figures = results / dataset, results / "figures" / dataset
+        yield folder / "images.npz", "images", where
         for seed in plan.config["seeds"]:
-            made = folder / f"seed{seed}"
-            where = {"dataset": dataset, "seed": seed}
-            yield made / "autoencoder.safetensors", plan.fingerprint("autoencoder", **where)
-            yield made / "latents.npz", plan.fingerprint("latents", **where)
-            yield made / "neighbors.npz", plan.fingerprint("neighbors", **where)
+            of_seed, made = {**where, "seed": seed}, folder / f"seed{seed}"
+            yield made / "autoencoder.safetensors", "autoencoder", of_seed
+            yield made / "latents.npz", "latents", of_seed
+            yield made / "neighbors.npz", "neighbors", of_seed
             for name in ("autoencoder_loss", "reconstructions"):
-                figure = Path("results", "figures", dataset, f"{name}_seed{seed}.png")
-                yield figure, plan.fingerprint("autoencoder_figures", **where)
+                yield figures / f"{name}_seed{seed}.png", "autoencoder_figures", of_seed
             for method in plan.methods(dataset):
+                fit = {**of_seed, "method": method}
                 stage = "predictions" if method in plan.imported else "hypotheses"
-                fit = plan.fingerprint(stage, method=method, **where)
                 for task in plan.tasks(dataset):
-                    yield made / "hypotheses" / method / f"{task}.npz", fit
-                score = plan.fingerprint("scores", method=method, **where)
-                yield made / "scores" / f"{method}.csv", score
-                yield made / "scores" / f"{method}.npz", score
-                sensitivity = plan.fingerprint("sensitivity", method=method, **where)
-                yield made / "sensitivity" / f"{method}.csv", sensitivity
+                    yield made / "hypotheses" / method / f"{task}.npz", stage, fit
+                for suffix in (".csv", ".npz"):
+                    yield made / "scores" / f"{method}{suffix}", "scores", fit
+                yield made / "sensitivity" / f"{method}.csv", "sensitivity", fit
         for name in (dataset, f"{dataset}_summary", f"{dataset}_drivers"):
-            for folder, stage in (("tables", "tables"), ("partial", "partial_tables")):
-                fingerprint = plan.fingerprint(stage, dataset=dataset)
-                yield Path("results", folder, f"{name}.md"), fingerprint
-        comparisons = Path("results", "tables", f"{dataset}_comparisons.md")
-        yield comparisons, plan.fingerprint("comparisons", dataset=dataset)
-        runtimes = Path("results", "runtimes", f"{dataset}.md")
-        yield runtimes, plan.fingerprint("runtimes", dataset=dataset)
-        figures = Path("results", "figures", dataset)
+            yield results / "tables" / f"{name}.md", "tables", where
+            yield results / "partial" / f"{name}.md", "partial_tables", where
+        yield results / "tables" / f"{dataset}_comparisons.md", "comparisons", where
+        yield results / "runtimes" / f"{dataset}.md", "runtimes", where
         for name in DATASET_FIGURES:
-            yield figures / f"{name}.png", plan.fingerprint("figures", dataset=dataset)
-        sensitivity = plan.fingerprint("sensitivity_figure", dataset=dataset)
-        yield figures / "sensitivity.png", sensitivity
+            yield figures / f"{name}.png", "figures", where
+        yield figures / "sensitivity.png", "sensitivity_figure", where
     for toy in ("toy", "toy_demo"):
         for experiment in plan.config[toy]:
+            where, folder = {"toy": toy, "experiment": experiment}, results / toy / experiment
             for method in plan.toy_methods(toy, experiment):
-                path = Path("results", toy, experiment, "methods", f"{method}.csv")
-                where = {"toy": toy, "experiment": experiment, "method": method}
-                yield path, plan.fingerprint("toy_data", **where)
-            figure = Path("results", toy, experiment, f"{experiment}.png")
-            yield figure, plan.fingerprint("toy_figures", toy=toy, experiment=experiment)
+                yield folder / "methods" / f"{method}.csv", "toy_data", {**where, "method": method}
+            yield folder / f"{experiment}.png", "toy_figures", where
     for stage in ("paper_comparison", "claims"):
-        yield Path("results", "tables", f"{stage}.md"), plan.fingerprint(stage)
+        yield results / "tables" / f"{stage}.md", stage, {}
 
 
 def stored_fingerprint(path: Path) -> str | None:
@@ -99,17 +93,26 @@ def stale_files(plan: Plan, besides: Collection[Path] = ()) -> list[Path]:
 
     Those in ``besides`` are not looked at.
     """
-    return [
-        path
-        for path, fingerprint in expected_files(plan)
-        if path not in besides
-        and (plan.base_dir / path).is_file()
-        and stored_fingerprint(plan.base_dir / path) != fingerprint
-    ]
+    stale = []
+    for path, stage, wildcards in expected_files(plan):
+        if path in besides or not (plan.base_dir / path).is_file():
+            continue
+        try:
+            expected = plan.fingerprint(stage, **wildcards)
+        except ValueError:
+            # An input is missing, as a file of predictions: the job that needs it says so.
+            continue
+        if stored_fingerprint(plan.base_dir / path) != expected:
+            stale.append(path)
+    return stale
 
 
 def recorded_files(base_dir: Path) -> set[Path]:
-    """Return the results of which Snakemake has a record of how they were made."""
+    """Return the results of which Snakemake's records say how they were made.
+
+    A result that came here after its record was written counts if its fingerprint is that of
+    the record.
+    """
     paths = set()
     folder = base_dir / ".snakemake" / "metadata"
     for record in folder.rglob("*"):
@@ -118,22 +121,35 @@ def recorded_files(base_dir: Path) -> set[Path]:
         # A long name is cut into folders, whose names begin with this sign.
         parents = record.relative_to(folder).parts[:-1]
         parts = [part[1:] for part in parents if part.startswith("@")]
-        with contextlib.suppress(ValueError):
-            name = base64.urlsafe_b64decode("".join([*parts, record.name])).decode()
-            paths.add(Path(name))
+        with contextlib.suppress(ValueError, OSError):
+            path = Path(base64.urlsafe_b64decode("".join([*parts, record.name])).decode())
+            # The time at which a file got here, whatever modification time it brought along.
+            unchanged = (base_dir / path).stat().st_ctime_ns <= record.stat().st_mtime_ns
+            if unchanged or _recorded_fingerprint(record) == stored_fingerprint(base_dir / path):
+                paths.add(path)
     return paths
+
+
+def _recorded_fingerprint(record: Path) -> str:
+    arguments = shlex.split(json.loads(record.read_text(encoding="utf-8"))["shellcmd"] or "")
+    if "--spec" not in arguments:
+        return ""
+    # The spec is canonical JSON, of which the fingerprint is the hash.
+    return hashlib.sha256(arguments[arguments.index("--spec") + 1].encode()).hexdigest()
 
 
 def damaged_files(plan: Plan) -> list[Path]:
     """Return the results that cannot be read and whose change Snakemake would act on.
 
     Before a job runs, Snakemake deletes its old outputs; then the job fails on the damaged
-    file. So the files that are newer than what was made from them are read first.
+    file. So the files that are newer than what was made from them are read first. Weights
+    are judged by their header and length alone.
     """
     damaged = []
     for dataset in plan.config["datasets"]:
         folder = Path("results", dataset)
-        chains = [(folder / "images.npz", [(folder, "seed*/latents.npz")])]
+        networks = [(folder, "seed*/autoencoder.safetensors"), (folder, "seed*/latents.npz")]
+        chains = [(folder / "images.npz", networks)]
         for seed in plan.config["seeds"]:
             made = folder / f"seed{seed}"
             fits = (made / "hypotheses", "*/*.npz")
@@ -143,8 +159,12 @@ def damaged_files(plan: Plan) -> list[Path]:
                 (latents, [(made, "neighbors.npz"), fits]),
                 (made / "neighbors.npz", [fits]),
             ]
+            tables = (Path("results", "tables"), f"{dataset}*.md")
             for method in plan.methods(dataset):
                 scores = (made / "scores", f"{method}.csv")
+                chains += [
+                    (made / "scores" / f"{method}{suffix}", [tables]) for suffix in (".csv", ".npz")
+                ]
                 for task in plan.tasks(dataset):
                     chains.append((made / "hypotheses" / method / f"{task}.npz", [scores]))
         for path, consumers in chains:
@@ -165,6 +185,8 @@ def _is_whole(path: Path) -> bool:
     from safetensors import SafetensorError, safe_open
 
     try:
+        if path.suffix == ".csv":
+            return stored_fingerprint(path) is not None
         if path.suffix == ".safetensors":
             with safe_open(path, framework="np"):
                 return True
@@ -192,11 +214,9 @@ def _read_npz(path: Path) -> str:
 
 
 def _read_csv(path: Path) -> str:
-    lines = path.read_text(encoding="utf-8").splitlines()
-    column = lines[0].split(",").index("fingerprint")
-    found = {line.split(",")[column] for line in lines[1:]}
-    (fingerprint,) = found
-    return fingerprint
+    text = path.read_text(encoding="utf-8")
+    (fingerprint,) = {row["fingerprint"] for row in csv.DictReader(text.splitlines())}
+    return fingerprint if text.endswith("\n") else ""
 
 
 def _read_text(path: Path) -> str:
@@ -221,6 +241,7 @@ _READERS = {
     ".npz": _read_npz,
     ".csv": _read_csv,
     ".md": _read_text,
+    ".yaml": _read_text,
     ".png": _read_png,
     ".safetensors": _read_safetensors,
 }

@@ -76,7 +76,7 @@ DRIVER_METRICS = (
     "eece_dispersion",
     "mean_epistemic_uncertainty",
     "tece_corrected",
-    "tece_noise_floor",
+    "eece_noise_floor",
     "mean_miscalibration",
     "epistemic_dependence",
     "tece_cross_fitted",
@@ -86,6 +86,9 @@ DRIVER_METRICS = (
 )
 
 _TEXT_COLUMNS = ("Metric", "Stage", "Task", "Method", "Family", "Cannot be told from")
+
+#: Level of all tests of a table together.
+LEVEL = 0.05
 
 #: Published values are printed with two decimals.
 ROUNDING = 0.005
@@ -360,7 +363,7 @@ def summary_table(
         fall and have no rank. ``cells`` has METRIC_mean and METRIC_sd (over tasks and
         seeds, ddof = 1) of every metric. Metrics named ``p_...`` are p values of tests,
         whose mean says nothing: METRIC_rejected and METRIC_tests count the rejections at
-        level 0.05 after Holm's correction over the methods, tasks and seeds of the table.
+        level 0.05 after Holm's correction over the methods and tasks of a seed.
     """
     chosen = dataset_scores(scores, dataset, methods)
     by_method = {"index": "method", "columns": "metric", "values": "value"}
@@ -395,9 +398,9 @@ def summary_table(
     for metric in metrics:
         if metric.startswith("p_"):
             tests = chosen[chosen["metric"] == metric]
-            rejected = tests.assign(rejected=holm_correction(tests["value"]) <= 0.05).groupby(
-                "method"
-            )
+            # Seeds repeat the same tests, so each is a family of its own.
+            adjusted = tests.groupby("seed")["value"].transform(holm_correction)
+            rejected = tests.assign(rejected=adjusted <= LEVEL).groupby("method")
             counts = rejected["rejected"].agg(["sum", "count"]).reindex(order, fill_value=0)
             values[f"{metric}_rejected"] = counts["sum"].astype(int)
             values[f"{metric}_tests"] = counts["count"]
@@ -434,11 +437,14 @@ def drivers_table(
     *,
     tasks: Sequence[str] | None = None,
     seeds: Sequence[int] | None = None,
+    n_resamples: int | None = None,
 ) -> Table:
     """Return what drives EECE: its parts beside the estimate of the error it stands for.
 
-    Parameters, rows and ``cells`` are those of `summary_table`. In the text the corrected
-    TECE has the interval of its mean over tasks, which knows that they share their images.
+    Parameters, rows and ``cells`` are those of `summary_table`; with ``n_resamples``, the
+    label sets that the tests drew, a note says if they are too few to reject anything. In
+    the text the corrected TECE has the interval of its mean over tasks, which knows that
+    they share their images; with several seeds, the mean of their limits.
     """
     table = summary_table(scores, dataset, methods, shown=DRIVER_METRICS, tasks=tasks, seeds=seeds)
     partial = [note for note in table.notes if note.startswith(_PARTIAL)]
@@ -446,9 +452,11 @@ def drivers_table(
         "EECE = Σ w |g² − W|. g²: what the mean of the hypotheses gets wrong, with the noise of "
         "the labels (the floor) in it. W: scatter of the hypotheses that the bins average away; "
         "it holds no label.",
-        "Corrected TECE: without that noise, [95 % interval of the mean over tasks]; it is mean "
-        "miscalibration plus epistemic dependence. The cross-fitted bound needs no bins.",
-        "Rejected: tasks in which the test rejects at 0.05, by Holm over methods and tasks.",
+        "Corrected TECE: without that noise, [confidence interval of the mean over tasks; mean of "
+        "the seeds' intervals]; it is mean miscalibration plus epistemic dependence. The "
+        "cross-fitted bound needs no bins.",
+        "Rejected: tasks in which the test rejects at 0.05, by Holm over those of a seed.",
+        *_coarse_p_values(scores, dataset, methods, n_resamples),
         *partial,
     )
     caption = f"What drives EECE on {dataset}"
@@ -461,7 +469,7 @@ def comparisons_table(
     dataset: str,
     methods: Mapping[str, Mapping[str, str]],
     *,
-    level: float = 0.05,
+    level: float = LEVEL,
 ) -> Table:
     """Return which methods differ in the corrected TECE.
 
@@ -507,6 +515,23 @@ def comparisons_table(
         caption=f"Which methods differ in the corrected error on {dataset}",
         notes=notes,
     )
+
+
+def _coarse_p_values(
+    scores: pd.DataFrame,
+    dataset: str,
+    methods: Mapping[str, Mapping[str, str]],
+    n_resamples: int | None,
+) -> Iterator[str]:
+    """Say so where no test by resampling can reject: p is 1/(n_resamples + 1) at least."""
+    chosen = dataset_scores(scores, dataset, methods)
+    tests = chosen[chosen["metric"] == "p_epistemic_calibration"]
+    n_tests = tests.groupby("seed").size().max() if len(tests) else 0
+    if n_resamples is not None and n_tests > LEVEL * (n_resamples + 1):
+        yield (
+            f"Too few resamples: with {n_resamples} of them none of {n_tests} tests can be "
+            f"rejected; set scores.n_resamples to {int(2 * n_tests / LEVEL) - 1} or more."
+        )
 
 
 def _summary_column(values: pd.DataFrame, metric: str) -> list[str]:

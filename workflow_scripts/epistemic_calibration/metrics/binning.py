@@ -42,7 +42,7 @@ def assign_bins(
         rows. For ``grid``, the number of intervals on every axis.
     binning : {"kmeans", "sorted_kmeans", "nested", "quantile", "grid"}, default "kmeans"
         - ``kmeans``: K-means on the rows (paper, appendix B.2), one run of scikit-learn's
-          k-means++. Above 100 000 rows the centres come from a random 100 000 of them.
+          k-means++. Above 20 000 rows the centres come from a random 20 000 of them.
         - ``sorted_kmeans``: K-means on the sorted rows. The squared distance of sorted rows
           is H times the squared Wasserstein-2 distance of the predictive laws, so the bins
           do not depend on how the hypotheses are numbered at each input.

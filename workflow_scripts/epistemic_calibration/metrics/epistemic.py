@@ -69,6 +69,9 @@ class EECEParts:
         It says nothing about labels.
     reporting : float
         Σ w_m (variance_m − trust_m): 0 unless the method reports its own uncertainty.
+    noise_floor : float
+        What ``calibration`` would be on average for a calibrated method:
+        Σ_m mean_m(Δ(1 − Δ))/N, the noise of the labels over these bins.
     bins : BinStatistics
     """
 
@@ -76,6 +79,7 @@ class EECEParts:
     calibration: float
     dispersion: float
     reporting: float
+    noise_floor: float
     bins: BinStatistics
 
 
@@ -162,6 +166,7 @@ def decompose_eece(
         calibration=total(statistics.calibration),
         dispersion=total(statistics.dispersion),
         reporting=total(statistics.variance - statistics.trust),
+        noise_floor=float(data.mean(data.prediction * (1 - data.prediction)).sum() / len(data.y)),
         bins=statistics,
     )
 
