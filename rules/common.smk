@@ -38,8 +38,8 @@ try:
         _further = [str(path) for path in workflow.configfiles[1:]]
         if _stale:
             raise ValueError(
-                f"{len(_stale)} results were made from other settings, sources or inputs, and "
-                f"Snakemake would take them for current: {', '.join(map(str, _stale[:5]))}"
+                f"{len(_stale)} results are truncated or were made from other settings, sources or "
+                f"inputs, and Snakemake would take them for current: {', '.join(map(str, _stale[:5]))}"
                 f"{', ...' if len(_stale) > 5 else ''}. To delete them, and have them made again: "
                 f"python {Path(os.path.relpath(workflow.basedir), 'workflow_scripts')}/"
                 f"discard_stale.py"

@@ -18,7 +18,7 @@ def main():
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument(
-        "--configfile", default=["config.yaml"], nargs="+", type=Path, help="as of snakemake"
+        "--configfile", default=[Path("config.yaml")], nargs="+", type=Path, help="as of snakemake"
     )
     parser.add_argument("--dry-run", action="store_true", help="name the files, delete nothing")
     args = parser.parse_args()

@@ -47,6 +47,7 @@ def make_scores(n_seeds=2, corrected=True, shift=0.0005):
                 "tece_corrected_low": estimate - 0.001,
                 "tece_corrected_high": estimate + 0.001,
                 "tece_noise_floor": 0.0008,
+                "eece_noise_floor": 0.0008,
             }
         rows += [("toy", seed, method, task, metric, v) for metric, v in values.items()]
     return pd.DataFrame(rows, columns=["dataset", "seed", "method", "task", "metric", "value"])

@@ -173,7 +173,8 @@ def test_training_learns_what_can_be_learnt():
         (37, 5, (100, 20)),
         (10, 32, (9, 6)),
         (37, 32, (10, 5)),
-        (37, 1, (3, 1)),
+        # One unit is a product with a vector, for which libraries have other kernels.
+        (37, 1, (3, 2)),
     ],
 )
 def test_a_network_does_not_depend_on_its_company(noise, n_samples, batch_size, hidden_sizes):

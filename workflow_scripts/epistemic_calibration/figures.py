@@ -227,7 +227,9 @@ def eece_parts(
             handles.append(Line2D([], [], color=_GREY, lw=1.8, label="interval of the mean"))
         if corrected and "tece_noise_floor" in means:
             handles.append(
-                Line2D([], [], color=_GREY, ls="none", marker="|", ms=8, label="noise floor")
+                Line2D(
+                    [], [], color=_GREY, ls="none", marker="|", ms=8, label="its noise, uncorrected"
+                )
             )
         figure.legend(
             handles=handles,
@@ -482,7 +484,7 @@ def _maps(
         for ax, metric in zip(axes, x_metrics, strict=True):
             x, y = spreads[metric], spreads[y_metric]
             if metric == "eece":
-                _draw_floor(ax, chosen, x_scale)
+                _draw_floor(ax, chosen, methods, x_scale)
             for method in [name for name in x.index if name in y.index]:
                 _draw_point(ax, x.loc[method], y.loc[method], x_scale, y_scale, styles[method])
             x_scale.apply(ax, "x")
@@ -572,8 +574,10 @@ def _draw_point(
     ax.plot(*at, ls="none", zorder=3, **line)
 
 
-def _draw_floor(ax: Axes, chosen: pd.DataFrame, x_scale: _LogMargin) -> None:
+def _draw_floor(ax: Axes, chosen: pd.DataFrame, methods: Methods, x_scale: _LogMargin) -> None:
     floor = chosen.loc[chosen["metric"] == "eece_noise_floor"].groupby("method")["value"].mean()
+    # A constant is in one bin, and almost without noise.
+    floor = floor[[methods[name]["family"] != "control" for name in floor.index]]
     if floor.empty or not x_scale.low < floor.max() < x_scale.high:
         return
     ax.axvspan(floor.min(), floor.max(), color="#C8D6E8", lw=0.8, zorder=0)

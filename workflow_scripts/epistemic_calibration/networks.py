@@ -7,9 +7,11 @@ minibatch steps together, as batched matrix products on preallocated arrays.
 
 Every network has its own seed for its initial weights, its order of samples and its masks, so
 its result depends on its data and its seed only, not on the networks it is trained with. On the
-CPU this holds bit for bit. Libraries may round a number differently where it is not aligned in
-memory, or in the remainder that vectorised code leaves to scalar code; so each network's arrays
-are padded with zeros, which add nothing, to a size that keeps its neighbours aligned.
+CPU this holds bit for bit, but for hidden layers of one unit, whose products libraries may hand
+to other kernels when there are few networks. Libraries may round a number differently where it
+is not aligned in memory, or in the remainder that vectorised code leaves to scalar code; so each
+network's arrays are padded with zeros, which add nothing, to a size that keeps its neighbours
+aligned.
 """
 
 from __future__ import annotations
