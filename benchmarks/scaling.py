@@ -59,15 +59,15 @@ def main() -> None:
 
 def wall(config, args, folder):
     cores = n_cores(args.cores)
-    base = {"tasks": 4, "members": 10, "train": 5_000, "cores": cores}
-    images = read_images(config, args.dataset, 10_000, 2_000)
+    base = {"tasks": 4, "members": 10, "train": 10_000, "cores": cores}
+    images = read_images(config, args.dataset, 40_000, 2_000)
     axes = {
         "tasks": [n for n in (1, 2, 4, 8) if n <= len(images.class_names)],
-        "members": [2, 5, 10, 20],
-        "train": [n for n in (2_500, 5_000, 10_000) if n <= len(images.x_train)],
+        "members": [5, 10, 20, 40],
+        "train": [n for n in (10_000, 20_000, 40_000) if n <= len(images.x_train)],
         "cores": sorted({1, *(2**k for k in range(1, 8) if 2**k <= cores), cores}),
     }
-    print(f"# Deep ensemble of {args.dataset} from latents to scores; else {base}, 2 epochs\n")
+    print(f"# Deep ensemble of {args.dataset} from latents to scores; else {base}, 20 epochs\n")
     data = folder / "images.npz"
     write_images(data, images)
     rows = []
@@ -98,7 +98,7 @@ def _latents(config, dataset, images, data, case, folder):
         "seeds": [0],
         "device": "cpu",
         "tasks_per_job": 1,
-        "methods": {"deep_ensemble": {"n_members": case["members"], "n_epochs": 2}},
+        "methods": {"deep_ensemble": {"n_members": case["members"], "n_epochs": 20}},
         "controls": {},
     }
     config["autoencoder"] = {**config["autoencoder"], "n_epochs": 1}
