@@ -16,6 +16,12 @@ from epistemic_calibration.plan import Plan
 from epistemic_calibration.stale import damaged_files, recorded_files, stale_files, touches
 from epistemic_calibration.style import DATASET_FIGURES
 
+
+def first_of(paths, n=5):
+    """A list of paths for a message, cut where it is long."""
+    return ", ".join([*map(str, paths[:n]), *(["..."] if len(paths) > n else [])])
+
+
 try:
     for _path in workflow.configfiles:
         check_duplicate_keys(_path)
@@ -27,9 +33,8 @@ try:
         _damaged = damaged_files(plan)
         if _damaged:
             raise ValueError(
-                f"{', '.join(map(str, _damaged[:5]))}{', ...' if len(_damaged) > 5 else ''} cannot "
-                f"be read, and jobs that need it would delete their results first and then fail. "
-                f"Delete it; it is made again, as it was, when a job needs it"
+                f"{first_of(_damaged)} cannot be read, and jobs that need it would delete their "
+                f"results first and then fail. Delete it; it is made again, as it was, when a job needs it"
             )
         # Of files that are as recorded Snakemake itself knows, unless it is to forget.
         _stale = stale_files(
@@ -39,8 +44,8 @@ try:
         if _stale:
             raise ValueError(
                 f"{len(_stale)} results are truncated or were made from other settings, sources or "
-                f"inputs, and Snakemake would take them for current: {', '.join(map(str, _stale[:5]))}"
-                f"{', ...' if len(_stale) > 5 else ''}. To delete them, and have them made again: "
+                f"inputs, and Snakemake would take them for current: {first_of(_stale)}. To delete "
+                f"them, and have them made again: "
                 f"python {Path(os.path.relpath(workflow.basedir), 'workflow_scripts')}/"
                 f"discard_stale.py"
                 f"{' --configfile ' if _further else ''}{' '.join(_further)}"

@@ -13,14 +13,16 @@ def step(args, spec):
     settings = spec["settings"]
     dataset = settings["dataset"]
     scores = read_scores(args.scores, spec["inputs"])
-    there_should_be = {"tasks": settings["tasks"], "seeds": settings["seeds"]}
-    n_resamples = {"n_resamples": settings["n_resamples"]}
-    for make, name, more in (
-        (paper_table, dataset, {}),
-        (summary_table, f"{dataset}_summary", {}),
-        (drivers_table, f"{dataset}_drivers", n_resamples),
+    arguments = (scores, dataset, settings["methods"])
+    expected = {"tasks": settings["tasks"], "seeds": settings["seeds"]}
+    for name, table in (
+        (dataset, paper_table(*arguments, **expected)),
+        (f"{dataset}_summary", summary_table(*arguments, **expected)),
+        (
+            f"{dataset}_drivers",
+            drivers_table(*arguments, **expected, n_resamples=settings["n_resamples"]),
+        ),
     ):
-        table = make(scores, dataset, settings["methods"], **there_should_be, **more)
         write_table(table, Path(args.output) / name, fingerprint(spec))
 
 

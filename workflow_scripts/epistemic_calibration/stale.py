@@ -176,8 +176,9 @@ def damaged_files(plan: Plan) -> list[Path]:
                 for product in (plan.base_dir / where).glob(pattern)
             )
             changed = (plan.base_dir / path).stat().st_mtime_ns
-            if any(product.stat().st_mtime_ns < changed for product in products):
-                damaged += [] if _is_whole(plan.base_dir / path) else [path]
+            older = any(product.stat().st_mtime_ns < changed for product in products)
+            if older and not _is_whole(plan.base_dir / path):
+                damaged.append(path)
     return damaged
 
 
