@@ -28,7 +28,7 @@ def step(args, spec):
     originals = ImageDataset.pixels(images["x_test"][shown])
     names = [str(images["class_names"][k]) for k in images["y_test"][shown]]
     save_figure(
-        reconstructions(originals, reconstruct(model, originals), names),
+        reconstructions(originals, reconstruct(model, originals, device="cpu"), names),
         reconstruction_stem,
         fingerprint(spec),
     )

@@ -77,7 +77,9 @@ def test_only_the_seeds_and_methods_asked_for(folder):
     assert cells.loc[("autoencoder", ""), "seconds"] == 10.0
 
 
-def test_a_job_too_short_to_be_seen_has_no_memory(folder):
+@pytest.mark.parametrize("seen", ["NA", "0.00"])
+def test_a_job_too_short_to_be_seen_has_no_memory(folder, seen):
+    write(folder, "seed0/hypotheses/eknn.0", 0.3, seen, seen)
     table = runtime_table(read_runtimes(folder, METHODS), "digits", METHODS, seeds=[0])
     cell = table.cells.loc[("hypotheses", "eknn")]
     assert cell["seconds"] == 0.3

@@ -6,6 +6,7 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 
 from epistemic_calibration.tables import Table, ordered_methods
@@ -55,7 +56,10 @@ def read_runtimes(folder: str | Path, methods: Collection[str]) -> pd.DataFrame:
                 f"{', '.join(sorted(absent)) or 'rows'}"
             )
         # A rule that repeats its jobs has a row for each time.
-        numbers = table[["s", "cpu_time", "max_rss"]].astype(float).mean()
+        numbers = table[["s", "cpu_time", "max_rss"]].astype(float)
+        # A job may end while it is looked at: no process is that small.
+        numbers.loc[~(numbers["max_rss"] > 0), ["cpu_time", "max_rss"]] = np.nan
+        numbers = numbers.mean()
         rows.append((*place, *numbers))
     columns = ["seed", "stage", "method", "seconds", "cpu_seconds", "peak_mb"]
     types = {"seed": "Int64", "seconds": float, "cpu_seconds": float, "peak_mb": float}

@@ -458,15 +458,7 @@ def read_joined_table(path: str | Path, expected_fingerprints: Collection[str]) 
     StaleResultError
         If it is not.
     """
-    import pandas as pd
-
-    try:
-        table = pd.read_csv(path)
-        found = set(table["fingerprint"])
-    except (OSError, ValueError, KeyError) as error:
-        raise StaleResultError(
-            f"{path} cannot be read ({error}). Delete it and run again."
-        ) from error
+    table, found = _read_table(path)
     if found != set(expected_fingerprints):
         raise StaleResultError(
             f"{path} holds results of other settings, sources or inputs than the ones now asked "
@@ -490,17 +482,24 @@ def _join(by_key: Mapping[str, Path], expected_fingerprints: Mapping[str, str]) 
         if key not in by_key:
             raise StaleResultError(f"no table of {key} among {sorted(by_key)}")
         path = by_key[key]
-        try:
-            # Names such as the task "0" are text.
-            table = pd.read_csv(path, dtype=dict.fromkeys(("dataset", "method", "task"), str))
-            found = set(table["fingerprint"])
-        except (OSError, ValueError, KeyError) as error:
-            raise StaleResultError(
-                f"{path} cannot be read ({error}). Delete it and run again."
-            ) from error
+        table, found = _read_table(path)
         check_fingerprint(path, found.pop() if len(found) == 1 else "mixed", expected)
         tasks = table[table["task"] != ALL_TASKS].groupby("task") if "task" in table else None
         if tasks is not None and len(set(tasks["metric"].agg(tuple))) != 1:
             raise StaleResultError(f"{path} is truncated. Delete it and run again.")
         tables.append(table)
     return pd.concat(tables, ignore_index=True)
+
+
+def _read_table(path: str | Path) -> tuple[pd.DataFrame, set[str]]:
+    """Return a table and the fingerprints of its rows."""
+    import pandas as pd
+
+    try:
+        # Names such as the task "0" are text.
+        table = pd.read_csv(path, dtype=dict.fromkeys(("dataset", "method", "task"), str))
+        return table, set(table["fingerprint"])
+    except (OSError, ValueError, KeyError) as error:
+        raise StaleResultError(
+            f"{path} cannot be read ({error}). Delete it and run again."
+        ) from error
