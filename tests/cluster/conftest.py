@@ -1,4 +1,4 @@
-"""A real SLURM on this machine: one controller and one node on the loopback interface."""
+"""A real SLURM on this machine: one controller and two nodes on the loopback interface."""
 
 import importlib.util
 import os
@@ -14,26 +14,26 @@ from pathlib import Path
 import pytest
 
 PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch", "srun", "squeue", "scancel", "scontrol")
+NODES = ("node1", "node2")
 
-#: All daemons are root's, listen on free ports and keep their files in one folder. The node
-#: claims more cores and memory than the machine may have: what is tested is the queue.
+#: All daemons are root's, listen on free ports and keep their files in one folder. The nodes
+#: claim more cores and memory than the machine may have, and a GPU: what is tested is the queue.
 #: Memory is polled, because control groups are not to be had in a container.
 SLURM_CONF = """\
 ClusterName=test
 SlurmctldHost={host}(127.0.0.1)
 SlurmctldPort={controller_port}
-SlurmdPort={node_port}
 SlurmUser=root
 SlurmdUser=root
 AuthType=auth/munge
 AuthInfo=socket={folder}/munge.socket
 CredType=cred/munge
 StateSaveLocation={folder}/state
-SlurmdSpoolDir={folder}/spool
+SlurmdSpoolDir={folder}/spool-%n
 SlurmctldPidFile={folder}/slurmctld.pid
-SlurmdPidFile={folder}/slurmd.pid
+SlurmdPidFile={folder}/slurmd-%n.pid
 SlurmctldLogFile={folder}/slurmctld.log
-SlurmdLogFile={folder}/slurmd.log
+SlurmdLogFile={folder}/slurmd-%n.log
 ProctrackType=proctrack/linuxproc
 TaskPlugin=task/none
 MpiDefault=none
@@ -47,8 +47,11 @@ MinJobAge=3600
 ReturnToService=2
 SchedulerParameters=batch_sched_delay=0,sched_interval=1
 SlurmdParameters=config_overrides
-NodeName=node NodeHostname={host} NodeAddr=127.0.0.1 CPUs=4 RealMemory=64000 State=UNKNOWN
-PartitionName=main Nodes=node Default=YES MaxTime=INFINITE State=UP
+GresTypes=gpu
+NodeName=DEFAULT CPUs=2 RealMemory=32000 State=UNKNOWN
+NodeName=node1 NodeHostname={host} NodeAddr=127.0.0.1 Port={node_ports[0]}
+NodeName=node2 NodeHostname={host} NodeAddr=127.0.0.1 Port={node_ports[1]} Gres=gpu:1
+PartitionName=main Nodes=ALL Default=YES MaxTime=INFINITE State=UP
 """
 
 
@@ -79,21 +82,22 @@ def slurm():
 def running_slurm(folder, path):
     """Start the daemons in a folder, yield the environment, stop the daemons."""
     folder.chmod(0o755)
-    for name in ("state", "spool", "bin"):
+    for name in ("state", *(f"spool-{node}" for node in NODES), "bin"):
         (folder / name).mkdir()
     key = folder / "munge.key"
     key.touch(mode=0o400)
     key.write_bytes(secrets.token_bytes(128))
-    controller_port, node_port = free_ports(2)
+    controller_port, *node_ports = free_ports(1 + len(NODES))
     conf = folder / "slurm.conf"
     conf.write_text(
         SLURM_CONF.format(
             host=socket.gethostname().split(".")[0],
             folder=folder,
             controller_port=controller_port,
-            node_port=node_port,
+            node_ports=node_ports,
         )
     )
+    (folder / "gres.conf").write_text("NodeName=node2 Name=gpu File=/dev/null\n")
     # Snakemake's jobs drop SLURM_CONF before they call srun, which would then look in /etc.
     srun = folder / "bin" / "srun"
     srun.write_text(f'#!/bin/sh\nSLURM_CONF={conf} exec {shutil.which("srun", path=path)} "$@"\n')
@@ -108,7 +112,7 @@ def running_slurm(folder, path):
     daemons = []
 
     def start(*command):
-        with (folder / f"{command[0]}.out.log").open("w") as out:
+        with (folder / f"{len(daemons)}-{command[0]}.out.log").open("w") as out:
             daemon = subprocess.Popen(
                 command, env=environment, stdin=subprocess.DEVNULL, stdout=out, stderr=out
             )
@@ -123,10 +127,10 @@ def running_slurm(folder, path):
                 pytest.fail("\n".join([f"{what} did not get ready; ended: {dead}", *logs]))
             time.sleep(0.1)
 
-    def node_is_idle():
-        command = ["sinfo", "--noheader", "--format=%T"]
+    def nodes_are_idle():
+        command = ["sinfo", "--noheader", "--Node", "--format=%T"]
         done = subprocess.run(command, env=environment, capture_output=True, text=True)
-        return done.stdout.strip() == "idle"
+        return done.stdout.split() == ["idle"] * len(NODES)
 
     try:
         start(
@@ -140,11 +144,12 @@ def running_slurm(folder, path):
         )
         wait_for((folder / "munge.socket").exists, "munged")
         start("slurmctld", "-D", "-f", str(conf))
-        start("slurmd", "-D", "-f", str(conf), "-N", "node")
-        wait_for(node_is_idle, "SLURM")
+        for node in NODES:
+            start("slurmd", "-D", "-f", str(conf), "-N", node)
+        wait_for(nodes_are_idle, "SLURM")
         yield environment
     finally:
-        if len(daemons) == 3:
+        if len(daemons) == 2 + len(NODES):
             command = ["scancel", "--user=root"]
             subprocess.run(command, env=environment, capture_output=True, timeout=30)
         for daemon in reversed(daemons):

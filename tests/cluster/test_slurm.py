@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import torch
 import yaml
 
 ROOT = Path(__file__).parents[2]
@@ -26,10 +27,23 @@ def run_through_slurm(project, environment, *arguments):
     )
 
 
+#: What is asked of each job in the queue, by the name that SLURM has for it.
+COLUMNS = {
+    "number": "JobArrayID",
+    "state": "State",
+    "memory": "MinMemory",
+    "limit": "TimeLimit",
+    "node": "NodeList",
+    "gpus": "tres-per-job",
+    "rule": "Comment",
+}
+
+
 def queue(environment):
-    """Return what SLURM knows of each job: state, memory, time limit and rule, by number."""
+    """Return what SLURM knows of each job, by its number."""
+    form = ",".join(f"{name}:200" for name in COLUMNS.values())
     table = subprocess.run(
-        ["squeue", "--states=all", "--noheader", "--format=%i|%T|%m|%l|%k"],
+        ["squeue", "--states=all", "--noheader", f"--Format={form}"],
         env=environment,
         capture_output=True,
         text=True,
@@ -37,9 +51,9 @@ def queue(environment):
     ).stdout
     jobs = {}
     for line in table.splitlines():
-        number, state, memory, limit, comment = line.split("|")
-        rule = re.match(r"rule_(.*?)(_wildcards_.*)?$", comment).group(1)
-        jobs[number] = {"state": state, "memory": memory, "limit": limit, "rule": rule}
+        job = dict(zip(COLUMNS, line.split(), strict=True))
+        job["rule"] = re.match(r"rule_(.*?)(_wildcards_.*)?$", job["rule"]).group(1)
+        jobs[job["number"]] = job
     return jobs
 
 
@@ -77,6 +91,11 @@ def test_every_job_of_the_benchmark_went_through_the_queue(run):
     )
 
 
+def test_jobs_are_spread_over_the_nodes(run):
+    _, _, jobs = run
+    assert {job["node"] for job in jobs.values()} == {"node1", "node2"}
+
+
 def test_every_job_asks_for_memory_and_time(run):
     _, _, jobs = run
     for number, job in jobs.items():
@@ -89,6 +108,25 @@ def test_jobs_of_a_rule_are_an_array(run):
     # The methods without neighbours or networks are ready together, when the latents are there.
     arrays = {number: job["rule"] for number, job in jobs.items() if "_" in number}
     assert list(arrays.values()).count("hypotheses_digits_0") == 2
+
+
+def test_no_job_asks_for_a_gpu_unless_told_to(run):
+    _, _, jobs = run
+    assert {job["gpus"] for job in jobs.values()} == {"N/A"}
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="its jobs would find a GPU")
+def test_with_device_cuda_the_jobs_that_can_use_a_gpu_ask_for_one(run, slurm, tmp_path):
+    project = run[0].copy(tmp_path / "cuda")
+    project.configure(lambda config: config.update(device="cuda"))
+    before = queue(slurm)
+    done = run_through_slurm(project, slurm, "results/tables/digits.csv", "--retries", "0")
+    (job,) = (job for number, job in queue(slurm).items() if number not in before)
+    assert job["rule"] == "autoencoder"
+    assert "gpu" in job["gpus"]
+    assert job["node"] == "node2"
+    assert done.returncode != 0
+    assert "device='cuda', but PyTorch finds no GPU here" in done.stdout + done.stderr
 
 
 def test_killed_job_fails_names_its_logs_and_is_retried_with_more_memory(run):
