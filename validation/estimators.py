@@ -41,7 +41,7 @@ class Predictor(NamedTuple):
 
     Its hypotheses are independent Beta draws at every input with mean p and standard
     deviation spread·sqrt(p(1 − p)), where spread is the first or the second of two values
-    at random. With Δ the mean of the hypotheses,
+    at random; logit p is normal with ``location`` and ``scale``. With Δ the mean of the hypotheses,
 
         P(Y = 1 | Δ, spread) = sigmoid(slope·logit Δ + shift) ± dependence·Δ(1 − Δ),
 
@@ -54,11 +54,11 @@ class Predictor(NamedTuple):
     shift: float = 0.0
     dependence: float = 0.0
     shape: bool = False
-    rare: bool = False
+    location: float = 0.0
+    scale: float = 1.5
 
     def inputs(self, normal: np.ndarray) -> np.ndarray:
-        location, scale = (-2.8, 1.8) if self.rare else (0.0, 1.5)
-        return np.clip(expit(location + scale * normal), 1e-4, 1 - 1e-4)
+        return np.clip(expit(self.location + self.scale * normal), 1e-4, 1 - 1e-4)
 
     def draw(self, n: int, h: int, rng: np.random.Generator) -> Sample:
         p = self.inputs(rng.standard_normal(n))
@@ -113,6 +113,7 @@ class Predictor(NamedTuple):
 
 
 CALIBRATED = Predictor("calibrated")
+RARE = {"location": -2.8, "scale": 1.8}
 PREDICTORS = {
     "calibrated": CALIBRATED,
     "mean": Predictor("overconfident mean", slope=0.6, shift=0.2),
@@ -126,11 +127,12 @@ PREDICTORS = {
     "shape": Predictor(
         "skewness tells of the label", spreads=(0.3, 0.3), dependence=0.32, shape=True
     ),
-    "rare": Predictor("calibrated, 10 % positives", rare=True),
-    "rare_mean": Predictor("overconfident mean, 10 % positives", slope=0.6, shift=0.2, rare=True),
+    "rare": Predictor("calibrated, 10 % positives", **RARE),
+    "rare_mean": Predictor("overconfident mean, 10 % positives", slope=0.6, shift=0.2, **RARE),
     "rare_dependent": Predictor(
-        "spread tells of the label, 10 % positives", dependence=0.6, rare=True
+        "spread tells of the label, 10 % positives", dependence=0.6, **RARE
     ),
+    "certain": Predictor("calibrated, nearly certain", location=-7.0, scale=5.0),
 }
 
 
@@ -363,6 +365,7 @@ def tests(jobs: int, size_repeats: int, power_repeats: int, *, n: int = 2000) ->
         ("calibrated", 0.0, CALIBRATED, size_repeats),
         ("calibrated, 10 % positives", 0.0, PREDICTORS["rare"], size_repeats),
         ("calibrated, wide scatter", 0.0, PREDICTORS["forest"], size_repeats),
+        ("calibrated, nearly certain", 0.0, PREDICTORS["certain"], size_repeats),
     ]
     cases += [
         ("mean", e, CALIBRATED._replace(slope=1 - e), power_repeats)

@@ -105,6 +105,14 @@ def test_reading_the_class_imports_nothing_heavy(name):
     assert done.stdout.split() == []
 
 
+def test_a_misspelt_choice_is_named(method_class):
+    for name, schema in method_class.parameter_schema.items():
+        # Whether there is a GPU is known when it is needed.
+        if "enum" in schema and name != "device":
+            with pytest.raises(ValueError, match=f"{name}='paer' must be"):
+                method_class(**{name: "paer"})
+
+
 def test_predictions_are_well_formed(method_class, data):
     X_train, Y_train, X_test = data
     method = method_class(random_state=1).fit(X_train, Y_train[:, 0])

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from sklearn.ensemble import RandomForestClassifier
 
+from epistemic_calibration.methods import random_forest
 from epistemic_calibration.methods.random_forest import RandomForest
 
 RNG = np.random.default_rng(0)
@@ -12,7 +13,7 @@ Y = (X[:, 0] + RNG.standard_normal(600) > 0).astype(np.uint8)
 X_TEST = RNG.standard_normal((200, 5)).astype(np.float32)
 
 
-@pytest.mark.parametrize(("n_train", "levels"), [(600, None), (200, 256)])
+@pytest.mark.parametrize(("n_train", "levels"), [(600, None), (600, 256)])
 def test_unquantised_hypotheses_are_the_trees_of_scikit_learn(n_train, levels):
     ours = RandomForest(n_estimators=10, max_feature_levels=levels, random_state=3)
     hypotheses = ours.fit(X[:n_train], Y[:n_train]).sample_hypotheses(X_TEST)
@@ -22,6 +23,12 @@ def test_unquantised_hypotheses_are_the_trees_of_scikit_learn(n_train, levels):
     assert np.array_equal(hypotheses, expected)
 
 
+@pytest.fixture
+def always_quantised(monkeypatch):
+    monkeypatch.setattr(random_forest, "MIN_SAMPLES_OF_LEVELS", 0)
+
+
+@pytest.mark.usefixtures("always_quantised")
 def test_few_levels_leave_few_distinct_inputs():
     method = RandomForest(n_estimators=10, max_feature_levels=2).fit(X[:, :1], Y)
     hypotheses = method.sample_hypotheses(X_TEST[:, :1])
@@ -34,6 +41,7 @@ def test_few_levels_leave_few_distinct_inputs():
     np.testing.assert_allclose(hypotheses[~above][0], rates[1], atol=0.15)
 
 
+@pytest.mark.usefixtures("always_quantised")
 def test_quantised_forest_predicts_as_well():
     errors = {}
     for levels in (None, 64):
@@ -42,6 +50,7 @@ def test_quantised_forest_predicts_as_well():
     assert errors[64] == pytest.approx(errors[None], abs=0.01)
 
 
+@pytest.mark.usefixtures("always_quantised")
 def test_dead_features_are_quantised_without_warnings():
     X_dead = np.column_stack([X, np.zeros(len(X))])
     with warnings.catch_warnings():

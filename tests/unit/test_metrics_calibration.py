@@ -56,6 +56,17 @@ def test_ece_by_hand():
     ) == pytest.approx(0.5 * 0.3 + 0.5 * 0.25)
 
 
+def test_edges_of_bins_are_fractions():
+    # 0.3 is the left end of a bin: |0.3 − 0.2| and |0.2 − 0.3|, each with weight 1/2.
+    y = np.r_[np.ones(30), np.zeros(70), np.ones(20), np.zeros(80)]
+    p = np.repeat([0.2, 0.3], 100)
+    assert metrics.expected_calibration_error(y, p) == pytest.approx(0.1)
+    for n_bins in (5, 10, 20):
+        edges = [k / n_bins for k in range(n_bins)]
+        curve = metrics.calibration_curve(np.zeros(n_bins), edges, n_bins=n_bins)
+        assert curve.count.tolist() == [1] * n_bins
+
+
 def test_ece_counts_both_ends():
     assert metrics.expected_calibration_error([1, 1, 0, 0], [0.0, 0.0, 1.0, 1.0]) == 1
     assert metrics.expected_calibration_error([0, 1], [0.0, 1.0]) == 0

@@ -311,6 +311,13 @@ def test_grid_counts_cells_by_hand():
     assert len(np.unique(bins)) == 3
 
 
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_grid_edges_are_fractions(dtype):
+    rows = (np.arange(10) / 10).astype(dtype)[:, None]
+    assert len(set(metrics.assign_bins(rows, n_bins=10, binning="grid"))) == 10
+    assert metrics.assign_bins([[0], [1]], n_bins=2, binning="grid").tolist() == [0, 1]
+
+
 def test_quantile_bins_are_balanced_and_ordered_by_mean():
     _, hypotheses = make(n=900, h=7)
     hypotheses = np.clip(hypotheses, 0.01, 1)

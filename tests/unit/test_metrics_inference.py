@@ -2,6 +2,7 @@ import itertools
 
 import numpy as np
 import pytest
+from scipy.special import expit
 from scipy.stats import binom, kstest
 from threadpoolctl import threadpool_limits
 
@@ -145,6 +146,23 @@ def test_minimum_detectable_is_found_with_probability_of_80_percent():
         for k in range(200)
     ]
     assert 0.8 - 4 * 0.03 < np.mean(found) < 0.8 + 4 * 0.03
+
+
+def test_labels_of_one_class_do_not_pass_for_certainty():
+    n, p = 30, 0.05
+    y, hypotheses = np.zeros(n), np.full((n, 5), p)
+    result = metrics.corrected_epistemic_calibration_error(y, hypotheses)
+    # s² is what Bernoulli(p) has: Var = 2 s⁴/(n(n − 1)) + 4·s²/n·p².
+    variance = p * (1 - p)
+    expected = 2 * variance**2 / (n * (n - 1)) + 4 * variance / n * p**2
+    assert result.estimate == pytest.approx(p**2)
+    assert result.standard_error == pytest.approx(np.sqrt(expected))
+    assert result.ci_low == 0
+    assert metrics.cross_fitted_lower_bound(y, hypotheses).ci_low == 0
+    drawn = metrics.mean_corrected_error([y], [hypotheses[:, 0]], [np.zeros(n, dtype=int)])
+    # 499 draws of a χ²-like variable, of excess kurtosis 12, give a standard deviation to 8 %.
+    assert drawn.standard_error == pytest.approx(result.standard_error, rel=0.32)
+    assert drawn.ci_low == 0
 
 
 def test_only_singletons_is_an_error():
@@ -341,6 +359,24 @@ def test_gcm_allows_a_miscalibrated_mean():
     assert rejected <= binom.ppf(1 - 1e-3, n_runs, 0.05)
 
 
+@pytest.mark.parametrize("distortion", [1.0, 0.6])
+def test_gcm_keeps_its_level_where_most_predictions_are_nearly_certain(distortion):
+    n_runs, n = 120, 4000
+    rejected = 0
+    for seed in range(n_runs):
+        rng = np.random.default_rng(seed)
+        certain = np.where(rng.random(n) < 0.9, rng.normal(-9, 1.5, n), rng.normal(8, 1.5, n))
+        position = np.where(rng.random(n) < 0.05, rng.uniform(-9, 7, n), certain)
+        mean = expit(position)
+        # Independent of the label given the mean, but not linear in it.
+        spread = 0.5 * np.sqrt(mean * (1 - mean)) * rng.uniform(0.5, 1, n)
+        spread = np.minimum(spread, np.minimum(mean, 1 - mean))
+        hypotheses = np.stack([mean - spread, mean + spread], axis=1)
+        y = rng.random(n) < expit(distortion * position)
+        rejected += metrics.epistemic_independence_test(y, hypotheses).p_value <= 0.05
+    assert rejected <= binom.ppf(1 - 1e-3, n_runs, 0.05)
+
+
 def test_each_test_finds_its_error_only():
     mean = predictor(5000, mean_error=0.5)[:2]
     dependent = predictor(5000, dependence=0.5)[:2]
@@ -369,6 +405,16 @@ def test_independence_of_an_uncertainty_that_is_a_function_of_the_mean():
     )
     assert (constant.statistic, constant.p_value) == (0, 1)
     assert metrics.epistemic_independence_test(y, np.full((300, 2), 0.5)).p_value == 1
+
+
+def test_independence_where_all_predictions_are_certain():
+    hypotheses = np.repeat([[0.0], [1.0]], 50, axis=0)
+    y = np.random.default_rng(0).integers(0, 2, 100)
+    reported = np.random.default_rng(1).random(100)
+    result = metrics.epistemic_independence_test(
+        y, hypotheses, epistemic_uncertainty=reported, method="score"
+    )
+    assert (result.statistic, result.p_value) == (0, 1)
 
 
 def test_independence_uses_the_reported_uncertainty():
@@ -479,6 +525,13 @@ def test_comparison_of_a_method_with_itself_and_with_a_worse_one():
     assert result["a", "b"].ci_high < 0 < result["b", "c"].ci_low
     with pytest.raises(ValueError, match="the same methods"):
         metrics.compare_mean_corrected_errors(labels, predictions, {"a": bins["a"]})
+
+
+def test_methods_that_differ_without_any_noise():
+    y = np.repeat([0, 1], 50)
+    predictions, bins = {"best": [y], "worst": [1 - y]}, {"best": [y], "worst": [y]}
+    difference = metrics.compare_mean_corrected_errors([y], predictions, bins)["best", "worst"]
+    assert (difference.estimate, difference.standard_error, difference.p_value) == (-1, 0, 0)
 
 
 def test_size_and_coverage_of_comparisons():
@@ -621,7 +674,10 @@ def test_wrong_options():
             metrics.corrected_epistemic_calibration_error(y, hypotheses, **options)
     with pytest.raises(ValueError, match="n_folds must lie between 2"):
         metrics.cross_fitted_lower_bound(y, hypotheses, n_folds=1)
-    with pytest.raises(ValueError, match="n_resamples must be an integer"):
+    with pytest.raises(ValueError, match="n_resamples must be an integer >= 1"):
         metrics.mean_calibration_test(y, hypotheses, n_resamples=0)
+    task = ([y], [hypotheses.mean(axis=1)], [np.zeros(20, dtype=int)])
+    with pytest.raises(ValueError, match="n_resamples must be an integer >= 2"):
+        metrics.mean_corrected_error(*task, n_resamples=1)
     with pytest.raises(ValueError, match="method must be 'gcm' or 'score', got 'kci'"):
         metrics.epistemic_independence_test(y, hypotheses, method="kci")

@@ -4,6 +4,7 @@ import pytest
 
 from epistemic_calibration import metrics, toy, toy_figures
 from epistemic_calibration.methods import Predictions
+from epistemic_calibration.seeds import derive_seed
 
 SMALL = {"n_test": 400, "n_bins": 10}
 FOREST = {"n_estimators": 10, "min_samples_leaf": 2}
@@ -248,6 +249,22 @@ def test_eece_per_method(method, parameters):
     assert set(table["n_test"]) == {400}
     again = toy.eece_per_method(method, seed=1, parameters=parameters, **SMALL)
     pd.testing.assert_frame_equal(table, again)
+
+
+def test_binning_says_whether_hypotheses_are_sorted():
+    settings = {"seed": 0, "parameters": FOREST, **SMALL, "binning": "sorted_kmeans"}
+    table = toy.eece_per_method("random_forest", **settings).set_index("metric")["value"]
+    data = toy._Data("eece_per_method", 0, 50, SMALL["n_test"])
+    hypotheses = data.fit_predict("random_forest", None, FOREST).hypotheses
+    parts = metrics.decompose_eece(
+        data.y_test,
+        hypotheses.astype(np.float32),
+        n_bins=SMALL["n_bins"],
+        binning="sorted_kmeans",
+        random_state=derive_seed(*data.key, "bins"),
+    )
+    assert table["eece"] == pytest.approx(parts.eece, rel=1e-5)
+    assert table["eece_dispersion"] == pytest.approx(parts.dispersion, rel=1e-5)
 
 
 def test_methods_of_an_experiment_share_their_data():

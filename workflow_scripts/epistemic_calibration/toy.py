@@ -594,7 +594,7 @@ def _score(
     values = {"tece": _tece(data, predictions) if tece is None else tece}
     if all_metrics:
         parts = metrics.decompose_eece(
-            y_true, hypotheses, epistemic_uncertainty=reported, bins=bins
+            y_true, hypotheses, epistemic_uncertainty=reported, binning=binning, bins=bins
         )
         prediction = _point_prediction(predictions)
         uncertainty = hypotheses.var(axis=1) if reported is None else reported
@@ -610,7 +610,7 @@ def _score(
         }
     else:
         values["eece"] = metrics.expected_epistemic_calibration_error(
-            y_true, hypotheses, epistemic_uncertainty=reported, bins=bins
+            y_true, hypotheses, epistemic_uncertainty=reported, binning=binning, bins=bins
         )
     shape = {"n_bins": n_bins, "n_hypotheses": hypotheses.shape[1], "binning": binning}
     return [{"metric": name, "value": float(value), **shape} for name, value in values.items()]

@@ -118,6 +118,8 @@ class BayesianLogisticRegression(Method):
         min_effective_sample_size: float = 100,
         random_state: int = 0,
     ) -> None:
+        if sampler not in ("hmc", "polya_gamma"):
+            raise ValueError(f"sampler={sampler!r} must be 'hmc' or 'polya_gamma'")
         self.prior_scale = prior_scale
         self.n_hypotheses = n_hypotheses
         self.sampler = sampler

@@ -55,6 +55,10 @@ class Centroids(GaussianMethod):
         n_hypotheses: int = 200,
         random_state: int = 0,
     ) -> None:
+        if definition not in ("paper", "literature"):
+            raise ValueError(f"definition={definition!r} must be 'paper' or 'literature'")
+        if divisor not in ("classes", "dimension"):
+            raise ValueError(f"divisor={divisor!r} must be 'classes' or 'dimension'")
         self.definition = definition
         self.length_scale = length_scale
         self.divisor = divisor

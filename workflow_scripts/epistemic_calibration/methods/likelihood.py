@@ -62,6 +62,8 @@ class Likelihood(GaussianMethod):
         n_hypotheses: int = 200,
         random_state: int = 0,
     ) -> None:
+        if definition not in ("paper", "literature"):
+            raise ValueError(f"definition={definition!r} must be 'paper' or 'literature'")
         self.definition = definition
         self.n_neighbors = n_neighbors
         self.radius = radius

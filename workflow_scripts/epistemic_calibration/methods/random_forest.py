@@ -9,6 +9,9 @@ import numpy as np
 
 from epistemic_calibration.methods.base import Method
 
+#: Training sets below have all their values: a level would hold too few of them.
+MIN_SAMPLES_OF_LEVELS = 10_000
+
 
 class RandomForest(Method):
     """Scikit-learn's random forest; each tree is a hypothesis.
@@ -22,11 +25,11 @@ class RandomForest(Method):
     max_depth : int or None
         None grows the trees until their leaves are pure or too small to split.
     max_feature_levels : int or None
-        On a training set of more points than this, each feature is replaced by its position
+        On a training set of 10,000 points or more, each feature is replaced by its position
         among this many quantiles of the training set, as histogram-based forests do. Ours:
         on 50,000 points it saves a third of the time and leaves the Brier score and the
-        epistemic uncertainty as they are. None uses the features as they are, as the paper
-        does.
+        epistemic uncertainty as they are; on 1,000 it would lower the latter. None uses the
+        features as they are, as the paper does.
     random_state : int
     """
 
@@ -61,7 +64,7 @@ class RandomForest(Method):
         # Trees compare float32 values.
         X = np.asarray(X, dtype=np.float32)
         self.levels_ = None
-        if self.max_feature_levels is not None and len(X) > self.max_feature_levels:
+        if self.max_feature_levels is not None and len(X) >= MIN_SAMPLES_OF_LEVELS:
             self.levels_ = KBinsDiscretizer(
                 n_bins=self.max_feature_levels,
                 encode="ordinal",

@@ -95,10 +95,10 @@ def check_bins(bins: ArrayLike, *, n_samples: int) -> np.ndarray:
     return np.unique(labels, return_inverse=True)[1]
 
 
-def check_positive_integer(value: int, *, name: str) -> int:
-    """Return ``value`` as int, or raise ValueError where it is not an integer >= 1."""
-    if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < 1:
-        raise ValueError(f"{name} must be an integer >= 1, got {value!r}")
+def check_positive_integer(value: int, *, name: str, minimum: int = 1) -> int:
+    """Return ``value`` as int, or raise ValueError where it is not an integer >= minimum."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < minimum:
+        raise ValueError(f"{name} must be an integer >= {minimum}, got {value!r}")
     return int(value)
 
 

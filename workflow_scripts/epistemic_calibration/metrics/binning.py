@@ -77,8 +77,7 @@ def assign_bins(
     elif binning == "quantile":
         labels = _mean_and_spread_quantiles(hypotheses, n_bins)
     elif binning == "grid":
-        inner_edges = np.linspace(0, 1, n_bins + 1)[1:-1]
-        labels = group_equal_rows(np.searchsorted(inner_edges, hypotheses, side="right"))
+        labels = group_equal_rows(equal_width_bins(hypotheses, n_bins))
     else:
         raise ValueError(f"binning must be one of {get_args(Binning)}, got {binning!r}")
     return np.unique(labels, return_inverse=True)[1]
@@ -110,6 +109,13 @@ def quantile_bins(values: np.ndarray, n_bins: int) -> np.ndarray:
     # Rounding keeps ties together that differ by the order of a sum.
     rank = rankdata(np.round(values, 12), method="average") - 0.5
     return np.floor(rank * n_bins / len(values)).astype(np.intp)
+
+
+def equal_width_bins(values: np.ndarray, n_bins: int) -> np.ndarray:
+    """Return the bin of every value among [0, 1/M), ..., [1 − 1/M, 1], M = ``n_bins``."""
+    # Not np.linspace, which has 3/10 a little above 0.3.
+    inner_edges = (np.arange(1, n_bins) / n_bins).astype(np.result_type(values, np.float32))
+    return np.searchsorted(inner_edges, values, side="right")
 
 
 def coarse_bins(mean: np.ndarray, n_bins: int) -> np.ndarray:

@@ -13,6 +13,7 @@ from epistemic_calibration.metrics._validation import (
     check_positive_integer,
     check_probabilities,
 )
+from epistemic_calibration.metrics.binning import equal_width_bins
 
 
 class CalibrationCurve(NamedTuple):
@@ -145,8 +146,7 @@ def calibration_curve(
     """
     y, p = _check(y_true, y_prob)
     n_bins = check_positive_integer(n_bins, name="n_bins")
-    inner_edges = np.linspace(0, 1, n_bins + 1)[1:-1]
-    bins = np.searchsorted(inner_edges, p, side="right")
+    bins = equal_width_bins(p, n_bins)
     count = np.bincount(bins, minlength=n_bins)
     used = count > 0
     predicted, frequency = (

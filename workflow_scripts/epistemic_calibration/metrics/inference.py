@@ -169,7 +169,7 @@ def corrected_epistemic_calibration_error(
     In a bin of n samples g² − s²/n = [(Σe)² − Σe²] / (n(n−1)) has mean (E[e | bin])²
     whatever n is, where the plug-in g² is too large by s²/n (Kumar et al., 2019, "Verified
     uncertainty calibration"). The weighted mean over bins estimates E[(E[e | bin])²], which
-    is at most TECE: bins can only hide error.
+    is at most the TECE of the samples that are not dropped: bins can only hide error.
 
     Parameters
     ----------
@@ -274,7 +274,12 @@ def cross_fitted_lower_bound(
         fitted[test] = model.fit(features[train], error[train]).predict(features[test])
     gains = fitted * (2 * error - fitted)
     estimate = float(gains.mean())
-    standard_error = float(gains.std(ddof=1) / np.sqrt(len(gains)))
+    variance = gains.var(ddof=1)
+    if data.y.min() == data.y.max():
+        # Labels that are all the same do not show how they vary.
+        noise = data.prediction * (1 - data.prediction)
+        variance = max(variance, np.mean(4 * fitted**2 * noise))
+    standard_error = float(np.sqrt(variance / len(gains)))
     return LowerBound(
         estimate=estimate,
         standard_error=standard_error,
@@ -350,8 +355,9 @@ def epistemic_independence_test(
 
     With x = s − q(Δ), s the square root of EU and q a spline regression, the statistic is
     Rᵀ C⁻¹ R where R = Σ ε·(x, x·(1 − 2Δ)) and C its covariance; the p-value is that of χ²
-    with two degrees of freedom. The second component sees an error that pushes predictions
-    towards, or away from, one half, which changes sign with Δ.
+    with two degrees of freedom, or one where the two components are the same. The second
+    component sees an error that pushes predictions towards, or away from, one half, which
+    changes sign with Δ.
 
     Parameters
     ----------
@@ -371,7 +377,7 @@ def epistemic_independence_test(
     Returns
     -------
     TestResult
-        With statistic 0 and p-value 1 where EU is a function of Δ, or all labels are equal.
+        With statistic 0 and p-value 1 where EU is constant, or all labels are equal.
 
     Raises
     ------
@@ -389,7 +395,8 @@ def epistemic_independence_test(
         else check_uncertainty(epistemic_uncertainty, n_samples=len(data.y))
     )
     spread = np.sqrt(uncertainty)
-    basis = _spline_basis(data.prediction)
+    # What the regressions miss of both passes for dependence: no knot is spared.
+    basis = _spline_basis(data.prediction, n_knots=10)
     x, residual = np.empty_like(spread), np.empty_like(spread)
     for train, test in _folds(len(spread), n_folds, random_state):
         targets = np.stack([spread[train], data.y[train]], axis=1)
@@ -412,6 +419,8 @@ def epistemic_independence_test(
         covariance -= len(x) * np.outer(products.mean(axis=0), products.mean(axis=0))
     values, vectors = np.linalg.eigh(covariance)
     kept = values > 1e-10 * values[-1]
+    if not kept.any():
+        return TestResult(0.0, 1.0)
     statistic = float(np.sum((vectors[:, kept].T @ score) ** 2 / values[kept]))
     return TestResult(statistic, float(chi2.sf(statistic, np.count_nonzero(kept))))
 
@@ -480,7 +489,7 @@ def mean_corrected_error(
     from scipy.stats import norm
 
     level = check_fraction(confidence_level, name="confidence_level")
-    n_resamples = check_positive_integer(n_resamples, name="n_resamples")
+    n_resamples = check_positive_integer(n_resamples, name="n_resamples", minimum=2)
     tasks = _check_tasks(y_true, predictions, bins)
     parts = [_corrected(*task, level) for task in tasks]
     estimate = float(np.mean([part.estimate for part in parts]))
@@ -549,7 +558,7 @@ def compare_mean_corrected_errors(
     from scipy.stats import norm
 
     level = check_fraction(confidence_level, name="confidence_level")
-    n_resamples = check_positive_integer(n_resamples, name="n_resamples")
+    n_resamples = check_positive_integer(n_resamples, name="n_resamples", minimum=2)
     if list(predictions) != list(bins):
         raise ValueError(
             f"predictions and bins must have the same methods, got {list(predictions)} and "
@@ -570,8 +579,11 @@ def compare_mean_corrected_errors(
     for first, second in itertools.combinations(predictions, 2):
         estimate = float(estimates[first] - estimates[second])
         standard_error = float((replicates[first] - replicates[second]).std(ddof=1))
-        # Methods with the same predictions differ by nothing at all.
-        p_value = 2 * norm.sf(abs(estimate) / standard_error) if standard_error > 0 else 1.0
+        if standard_error > 0:
+            p_value = 2 * norm.sf(abs(estimate) / standard_error)
+        else:
+            # Nothing is random, as between methods with the same predictions.
+            p_value = float(estimate == 0)
         differences[first, second] = ErrorDifference(
             estimate=estimate,
             standard_error=standard_error,
@@ -642,7 +654,12 @@ class _Bins:
         )
         self.g = sums / self.n
         self.G = (sums**2 - squares) / self.pairs
-        self.s2 = (squares - sums**2 / self.n) / (self.n - 1)
+        positives = np.bincount(labels, weights=y)[used]
+        one_class = (positives == 0) | (positives == self.n)
+        # Labels that are all the same do not show how they vary.
+        self.least_variance = np.where(one_class, self.noise / self.n, 0.0)
+        variance = (squares - sums**2 / self.n) / (self.n - 1)
+        self.s2 = np.maximum(variance, self.least_variance)
 
 
 def _corrected(
@@ -826,7 +843,9 @@ class _WildTask:
         position = np.repeat(np.arange(len(bins.n)), bins.n)
         error = (y - prediction)[self.order]
         # Residuals around an estimated mean are too small by this factor.
-        self.residual = (error - bins.g[position]) * np.sqrt(bins.n / (bins.n - 1))[position]
+        residual = (error - bins.g[position]) * np.sqrt(bins.n / (bins.n - 1))[position]
+        least = np.sqrt(bins.least_variance)[position]
+        self.residual = np.copysign(np.maximum(np.abs(residual), least), residual)
         self.residual_squares = np.add.reduceat(self.residual**2, self.starts)
         self.bins = bins
         self.shrunken = np.sign(bins.g) * np.sqrt(np.maximum(bins.G, 0))
@@ -880,13 +899,24 @@ def _folds(n_samples: int, n_folds: int, seed: int) -> list[tuple[np.ndarray, np
     return list(folds.split(np.empty((n_samples, 0))))
 
 
-def _spline_basis(prediction: np.ndarray, n_knots: int = 6) -> np.ndarray:
-    """Return cubic splines of the logit of the predictions; they sum to 1 at each sample."""
+def _spline_basis(prediction: np.ndarray, *, n_knots: int) -> np.ndarray:
+    """Return cubic splines of the logit of the predictions; they sum to 1 at each sample.
+
+    Their knots are quantiles weighted by Δ(1 − Δ): where most predictions are nearly certain,
+    those that are not need them, for there the labels vary.
+    """
     from scipy.special import logit
     from sklearn.preprocessing import SplineTransformer
 
-    position = logit(np.clip(prediction, 1e-4, 1 - 1e-4))
-    knots = np.unique(np.quantile(position, np.linspace(0, 1, n_knots)).round(6))
+    prediction = np.clip(prediction, 1e-4, 1 - 1e-4)
+    position = logit(prediction)
+    knots = np.quantile(
+        position,
+        np.linspace(0, 1, n_knots),
+        weights=prediction * (1 - prediction),
+        method="inverted_cdf",
+    )
+    knots = np.unique(knots.round(6))
     if len(knots) < 2:
         return np.ones((len(prediction), 1))
     spline = SplineTransformer(knots=knots[:, None], extrapolation="constant")
@@ -902,7 +932,8 @@ def _row_features(data: _Sample) -> np.ndarray:
     scaled = (relative - relative.mean()) / deviation if deviation > 1e-9 else 0 * relative
     cubes = _third_moment(data.hypotheses, data.prediction)
     skewness = np.divide(cubes, spread**3, out=np.zeros_like(cubes), where=spread > 1e-9)
-    basis = _spline_basis(data.prediction)
+    # Fewer coefficients, a tighter bound.
+    basis = _spline_basis(data.prediction, n_knots=6)
     shapes = (np.ones_like(scaled), scaled, scaled**2 - 1, np.clip(skewness, -3, 3))
     return np.concatenate([basis * shape[:, None] for shape in shapes], axis=1)
 
