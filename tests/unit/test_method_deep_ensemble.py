@@ -5,6 +5,8 @@ import json
 import numpy as np
 import pytest
 import torch
+from scipy.stats import binom, chi2
+from sklearn.linear_model import LogisticRegression
 
 from epistemic_calibration.methods import load_method
 from epistemic_calibration.networks import predict_proba, train_networks
@@ -77,7 +79,11 @@ def test_methods_learn(name):
     X, Y, X_test, Y_test = problem(n_train=500, n_test=300)
     method = load_method(name)(**{**FAST, "n_epochs": 20}, random_state=0).fit(X, Y[:, 0])
     mean = method.sample_hypotheses(X_test).mean(axis=1)
-    assert np.mean((mean > 0.5) == Y_test[:, 0]) > 0.8
+    right = (mean > 0.5) == Y_test[:, 0]
+    # But for noise a plane divides the classes: who is as good as a logistic regression is right
+    # at half of the inputs at which just one of the two is.
+    other = LogisticRegression().fit(X, Y[:, 0]).predict(X_test) == Y_test[:, 0]
+    assert (right & ~other).sum() >= binom.ppf(1e-3, (right != other).sum(), 0.5)
 
 
 @pytest.mark.parametrize("name", NETWORK_METHODS)
@@ -139,8 +145,10 @@ def test_the_shuffled_ensemble_learns_the_base_rate_only():
     assert shuffled.sum() == y.sum()
     # A permutation at random leaves labels and features uncorrelated, up to 1 / sqrt(n).
     assert abs(np.corrcoef(shuffled, X[:, 0])[0, 1]) < 5 / np.sqrt(len(X))
-    mean = method.fit(X, y).sample_hypotheses(X).mean(axis=1)
-    assert np.abs(mean - y.mean()).mean() < 0.05
+    mean, rate = method.fit(X, y).sample_hypotheses(X).mean(axis=1), y.mean()
+    # 21 parameters, 2·5 + 5 and of the log odds 5 + 1, fit noise with squares of sum χ²_21.
+    noise = rate * (1 - rate) * chi2.ppf(1 - 5e-4, 21) / len(X)
+    assert np.mean((mean - rate) ** 2) < noise
 
 
 def test_the_shuffled_ensemble_is_the_ensemble_on_shuffled_labels():

@@ -2,7 +2,7 @@ import warnings
 
 import numpy as np
 import pytest
-from scipy.stats import wasserstein_distance
+from scipy.stats import chi2, wasserstein_distance
 from sklearn.cluster import KMeans
 from threadpoolctl import threadpool_limits
 
@@ -166,16 +166,30 @@ def test_some_binnings_ignore_numbering_at_each_input():
 
 
 def test_sorting_takes_exchangeable_scatter_out_of_eece():
-    """A calibrated predictor whose hypotheses are independent draws at every input."""
+    """A calibrated predictor whose hypotheses are independent draws at every input.
+
+    They are uniform, of width w = 0.6. Less their mean, H such numbers have the variance
+    w²(1 − 1/H)/12 each, and their order statistics on average w²(1/(6(H + 1)) − 1/(12 H)),
+    which is 1/(H + 1) of it.
+    """
     rng = np.random.default_rng(0)
-    p = rng.uniform(0.1, 0.9, 4000)
-    hypotheses = rng.beta(3 * p[:, None], 3 * (1 - p[:, None]), (4000, 50))
-    y = rng.random(4000) < hypotheses.mean(axis=1)
-    raw = metrics.decompose_eece(y, hypotheses, n_bins=40)
-    by_law = metrics.decompose_eece(y, hypotheses, n_bins=40, binning="sorted_kmeans")
-    assert raw.dispersion > 0.8 * hypotheses.var(axis=1).mean()
-    assert by_law.dispersion < 0.1 * raw.dispersion
-    assert by_law.eece < 0.2 * raw.eece
+    n, h, m = 4000, 50, 40
+    centre = np.sort(rng.uniform(0.3, 0.7, n))
+    hypotheses = centre[:, None] + 0.6 * (rng.random((n, h)) - 0.5)
+    p = hypotheses.mean(axis=1)
+    y = rng.random(n) < p
+    bins = np.arange(n) // (n // m)
+    raw, by_law = (
+        metrics.decompose_eece(y, hypotheses, bins=bins, binning=binning)
+        for binning in ("kmeans", "sorted_kmeans")
+    )
+    expected = 0.6**2 / 12 * (1 - 1 / h) * (1 - m / n)
+    for parts, dispersion in ((raw, expected), (by_law, expected / (h + 1))):
+        error = parts.bins.dispersion.std(ddof=1) / np.sqrt(m)
+        assert abs(parts.dispersion - dispersion) < 4 * error
+    # The labels add g², in each bin its mean times χ²_1.
+    noise = np.mean(p * (1 - p)) * chi2.ppf(1 - 5e-4, m) / n
+    assert by_law.eece < by_law.dispersion + noise < raw.dispersion - noise < raw.eece
 
 
 @pytest.mark.parametrize("binning", ["kmeans", "sorted_kmeans", "nested", "quantile"])

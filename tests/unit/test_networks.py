@@ -6,6 +6,8 @@ import math
 import numpy as np
 import pytest
 import torch
+from scipy.stats import binom
+from sklearn.neighbors import KNeighborsClassifier
 from torch import nn
 from torch.nn import functional as F
 
@@ -161,8 +163,10 @@ def test_training_learns_what_can_be_learnt():
     trained = train_networks(
         X[:800], labels[None, :800], seeds=[0], n_epochs=30, learning_rate=5e-3, device="cpu"
     )
-    accuracy = np.mean((predict_proba(trained, X[800:], device="cpu")[:, 0] > 0.5) == labels[800:])
-    assert accuracy > 0.95
+    right = (predict_proba(trained, X[800:], device="cpu")[:, 0] > 0.5) == labels[800:]
+    # Who is as good as the nearest neighbour is right at half of the inputs where just one is.
+    nearest = KNeighborsClassifier(1).fit(X[:800], labels[:800]).predict(X[800:]) == labels[800:]
+    assert (right & ~nearest).sum() >= binom.ppf(1e-3, (right != nearest).sum(), 0.5)
 
 
 @pytest.mark.parametrize("noise", NOISES.values(), ids=NOISES)
