@@ -11,7 +11,6 @@ import subprocess
 import sys
 import tarfile
 import threading
-import time
 
 import numpy as np
 import pytest
@@ -397,10 +396,8 @@ def test_without_network_the_missing_files_are_named(offline, tmp_path, name):
     raw = tmp_path / name / "raw"
     write_mnist(raw)
     (raw / "t10k-labels-idx1-ubyte").unlink()
-    started = time.perf_counter()
     with pytest.raises(DataError, match=r"no connection to 127\.0\.0\.1:9") as error:
         load_images(torchvision(name), tmp_path)
-    assert time.perf_counter() - started < 10
     message = str(error.value)
     assert f"{name} is not complete in {tmp_path}" in message
     assert str(raw / "t10k-labels-idx1-ubyte.gz") in message
@@ -546,12 +543,10 @@ def test_a_server_that_keeps_silent_is_given_up(offline, tmp_path, monkeypatch):
     with socket.create_server(("127.0.0.1", 0)) as silent:
         port = silent.getsockname()[1]
         monkeypatch.setattr(MNIST, "mirrors", [f"http://127.0.0.1:{port}/"])
-        started = time.perf_counter()
         with pytest.raises(
             DataError, match=r"could not be downloaded \(no answer from 127\.0\.0\.1"
         ):
             load_images(torchvision("MNIST"), tmp_path)
-        assert time.perf_counter() - started < 10
     assert socket.getdefaulttimeout() is None
 
 
