@@ -2,6 +2,7 @@
 
 import copy
 import re
+import sys
 from pathlib import Path
 
 import pytest
@@ -99,6 +100,26 @@ def test_one_method_twice_with_other_parameters(config):
     assert resolved["implementation"] == "random_forest"
     assert resolved["parameters"]["n_estimators"] == 5
     assert resolved["label"] == "small_forest"
+
+
+def test_methods_may_have_files_of_the_same_name_beside_them(config, tmp_path):
+    for name in ("first", "second"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "method.py").write_text(
+            "from epistemic_calibration.methods.base_rate import BaseRate\n"
+            "from names import LABEL\n"
+            "class Mine(BaseRate):\n"
+            "    label = LABEL\n"
+        )
+        (tmp_path / name / "names.py").write_text(f"LABEL = '{name} label'\n")
+        config["methods"][name] = {"file": f"{name}/method.py"}
+    for _ in range(2):
+        resolve_config(config, base_dir=tmp_path)
+        methods = [load_method(str(tmp_path / name / "method.py")) for name in ("first", "second")]
+        assert [method.label for method in methods] == ["first label", "second label"]
+    assert [folder for folder in sys.path if folder.startswith(str(tmp_path))] == [
+        str(tmp_path / "second")
+    ]
 
 
 def test_a_method_from_a_file(config, tmp_path):

@@ -77,6 +77,31 @@ def test_type_checking_imports_do_not_count(tmp_path):
     assert found == {"script.py", "__init__.py", "seeds.py"}
 
 
+def test_a_method_of_a_users_own_brings_the_files_of_its_folder(tmp_path):
+    package = tmp_path / "layers" / "deep"
+    package.mkdir(parents=True)
+    (tmp_path / "mine.py").write_text("import numpy\nfrom helper import f\nimport layers.deep.one")
+    (tmp_path / "helper.py").write_text("from epistemic_calibration.seeds import derive_seed\n")
+    (package / "__init__.py").write_text("")
+    (package / "one.py").write_text("from . import two\nfrom .three import f\n")
+    (package / "two.py").write_text("from ..four import f\n")
+    for name in ("layers/deep/three", "layers/four", "layers/unused", "numpy/unused", "unused"):
+        path = tmp_path / f"{name}.py"
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("")
+    assert set(source_hashes(tmp_path / "mine.py")) == {
+        "mine.py",
+        "helper.py",
+        "layers/deep/__init__.py",
+        "layers/deep/one.py",
+        "layers/deep/two.py",
+        "layers/deep/three.py",
+        "layers/four.py",
+        "epistemic_calibration/__init__.py",
+        "epistemic_calibration/seeds.py",
+    }
+
+
 def test_a_file_outside_the_project_is_told_by_name_and_content(tmp_path):
     for folder in ("a", "b"):
         (tmp_path / folder).mkdir()

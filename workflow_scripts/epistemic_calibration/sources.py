@@ -17,28 +17,38 @@ def source_files(*entries: Path) -> tuple[Path, ...]:
     """Return ``entries`` and every file of the package that they import, directly or not.
 
     Imports inside functions count, imports for type checking only do not. An entry may be
-    a data file of the project, which imports nothing.
+    a data file of the project, which imports nothing. Of an entry outside the project the
+    files in its folder count, too.
     """
-    found: set[Path] = set()
-    waiting = [entry.resolve() for entry in entries]
-    while waiting:
-        path = waiting.pop()
-        if path not in found:
-            found.add(path)
-            waiting.extend(_imports(path))
-    return tuple(sorted(found))
+    return tuple(sorted(_roots(*entries)))
 
 
 @cache
 def source_hashes(*entries: Path) -> dict[str, str]:
-    """Return the SHA-256 of each file of `source_files`, by its name within the project."""
-    return {_display_name(path): _hash(path) for path in source_files(*entries)}
+    """Return the SHA-256 of each file of `source_files`, by its name.
+
+    Names are relative to the project, or to the folder of an entry outside it, so that
+    moving a working folder does not make its results stale.
+    """
+    roots = _roots(*entries)
+    return {path.relative_to(roots[path]).as_posix(): _hash(path) for path in sorted(roots)}
 
 
-def _display_name(path: Path) -> str:
-    # A file outside the project is told by its name, so that moving a working folder
-    # does not make its results stale.
-    return path.relative_to(_SCRIPTS).as_posix() if path.is_relative_to(_SCRIPTS) else path.name
+@cache
+def _roots(*entries: Path) -> dict[Path, Path]:
+    """Return the source files, each with the folder that it is imported from."""
+    found: dict[Path, Path] = {}
+    waiting = [(path, _root(path)) for path in (entry.resolve() for entry in entries)]
+    while waiting:
+        path, root = waiting.pop()
+        if path not in found:
+            found[path] = root
+            waiting += [(file, _root(file, root)) for file in _imports(path, root)]
+    return found
+
+
+def _root(path: Path, outside: Path | None = None) -> Path:
+    return _SCRIPTS if path.is_relative_to(_SCRIPTS) else outside or path.parent
 
 
 @cache
@@ -47,34 +57,38 @@ def _hash(path: Path) -> str:
 
 
 @cache
-def _imports(path: Path) -> tuple[Path, ...]:
+def _imports(path: Path, root: Path) -> tuple[Path, ...]:
     if path.suffix != ".py":
         return ()
     tree = ast.parse(path.read_text(encoding="utf-8"), filename=str(path))
-    return tuple(file for module in _imported_modules(tree) for file in _files_of(module))
+    package = path.relative_to(root).parent.parts
+    modules = set(_imported_modules(tree, package))
+    files = {file for module in modules for file in _files_of(module, root)}
+    return tuple(sorted(files))
 
 
-def _imported_modules(node: ast.AST) -> Iterator[str]:
+def _imported_modules(node: ast.AST, package: tuple[str, ...]) -> Iterator[str]:
     for child in ast.iter_child_nodes(node):
         if isinstance(child, ast.If) and "TYPE_CHECKING" in ast.dump(child.test):
             for branch in child.orelse:
-                yield from _imported_modules(branch)
+                yield from _imported_modules(branch, package)
         elif isinstance(child, ast.Import):
             yield from (alias.name for alias in child.names)
-        elif isinstance(child, ast.ImportFrom) and child.module and child.level == 0:
-            yield child.module
-            yield from (f"{child.module}.{alias.name}" for alias in child.names)
+        elif isinstance(child, ast.ImportFrom):
+            above = package[: len(package) - child.level + 1] if child.level else ()
+            parts = [*above, *filter(None, [child.module])]
+            yield ".".join(parts)
+            yield from (".".join([*parts, alias.name]) for alias in child.names)
         else:
-            yield from _imported_modules(child)
+            yield from _imported_modules(child, package)
 
 
-def _files_of(module: str) -> Iterator[Path]:
-    parts = module.split(".")
-    if parts[0] != _PACKAGE.name:
-        return
+def _files_of(module: str, root: Path) -> Iterator[Path]:
+    parts = [part for part in module.split(".") if part]
+    folder = _SCRIPTS if parts[:1] == [_PACKAGE.name] else root
     # Importing a.b.c runs the __init__ of a and of a.b as well.
     for depth in range(1, len(parts) + 1):
-        base = _SCRIPTS.joinpath(*parts[:depth])
+        base = folder.joinpath(*parts[:depth])
         for candidate in (base / "__init__.py", base.with_suffix(".py")):
             if candidate.is_file():
                 yield candidate

@@ -6,6 +6,7 @@ import importlib
 import importlib.util
 import inspect
 import pkgutil
+import sys
 from pathlib import Path
 from types import ModuleType
 
@@ -14,6 +15,8 @@ from epistemic_calibration.methods.base import Method, Predictions
 __all__ = ["Method", "Predictions", "available_methods", "load_method", "method_path"]
 
 _NOT_METHODS = {"base"}
+#: Folders of users' methods from which modules can be imported: the last one alone.
+_user_folders: list[str] = []
 
 
 def available_methods() -> list[str]:
@@ -33,6 +36,8 @@ def method_path(name_or_file: str) -> Path:
 
 def load_method(name_or_file: str) -> type[Method]:
     """Return the Method class of a registered name, or of a user's ``.py`` file.
+
+    A user's file may import others of its folder, until another folder's file is loaded.
 
     Raises
     ------
@@ -67,7 +72,26 @@ def load_method(name_or_file: str) -> type[Method]:
 def _load_file(path: Path) -> ModuleType:
     if not path.is_file():
         raise ValueError(f"no such method file: {path}")
+    _enter_folder(str(path.parent.resolve()))
     spec = importlib.util.spec_from_file_location(f"user_method_{path.stem}", path)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+
+
+def _enter_folder(folder: str) -> None:
+    """Let imports find the modules of a folder, and forget those of the one before.
+
+    Two methods may each have a ``model.py`` beside them.
+    """
+    while _user_folders and _user_folders[-1] != folder:
+        left = _user_folders.pop()
+        sys.path.remove(left)
+        for name in {module.name for module in pkgutil.iter_modules([left])} & set(sys.modules):
+            if str(getattr(sys.modules[name], "__file__", "")).startswith(left):
+                for loaded in [m for m in sys.modules if m.partition(".")[0] == name]:
+                    del sys.modules[loaded]
+    if not _user_folders:
+        # At the end, so that no file beside a method stands in for a library.
+        sys.path.append(folder)
+        _user_folders.append(folder)
