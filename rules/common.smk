@@ -10,7 +10,11 @@ from snakemake.exceptions import WorkflowError
 RESOURCES = Path(os.path.relpath(workflow.basedir)) / "resources"
 sys.path.insert(0, str(Path(workflow.basedir) / "workflow_scripts"))
 
-from epistemic_calibration.config import check_duplicate_keys, resolve_config
+from epistemic_calibration.config import (
+    check_duplicate_keys,
+    resolve_config,
+    retype_overrides,
+)
 from epistemic_calibration.manifest import append_manifest
 from epistemic_calibration.plan import Plan
 from epistemic_calibration.stale import damaged_files, recorded_files, stale_files, touches
@@ -25,7 +29,7 @@ def first_of(paths, n=5):
 try:
     for _path in workflow.configfiles:
         check_duplicate_keys(_path)
-    config = resolve_config(config)
+    config = resolve_config(retype_overrides(config, workflow.config_settings.config))
     plan = Plan(config)
     for _dataset in config["datasets"]:
         plan.tasks(_dataset)

@@ -8,7 +8,12 @@ from pathlib import Path
 import pytest
 import yaml
 
-from epistemic_calibration.config import RESERVED_NAMES, ConfigError, resolve_config
+from epistemic_calibration.config import (
+    RESERVED_NAMES,
+    ConfigError,
+    resolve_config,
+    retype_overrides,
+)
 from epistemic_calibration.methods import available_methods, load_method
 
 ROOT = Path(__file__).parents[2]
@@ -100,6 +105,19 @@ def test_one_method_twice_with_other_parameters(config):
     assert resolved["implementation"] == "random_forest"
     assert resolved["parameters"]["n_estimators"] == 5
     assert resolved["label"] == "small_forest"
+
+
+def test_overrides_of_the_command_line_have_types():
+    # As Snakemake reads --config 'seeds=[0, 1]' 'scores={n_bins: 5}' device=cpu tasks_per_job=2
+    given = {"seeds": ["0", "1"], "scores": {"n_bins": "5"}, "device": "cpu", "tasks_per_job": 2}
+    merged = {**given, "scores": {"n_bins": "5", "binning": "kmeans"}, "threads": 1}
+    assert retype_overrides(merged, given) == {
+        "seeds": [0, 1],
+        "scores": {"n_bins": 5, "binning": "kmeans"},
+        "device": "cpu",
+        "tasks_per_job": 2,
+        "threads": 1,
+    }
 
 
 def test_methods_may_have_files_of_the_same_name_beside_them(config, tmp_path):

@@ -115,9 +115,11 @@ def test_removing_a_method_only_aggregates(project):
 
 
 def test_a_new_seed_runs_its_own_jobs(project):
+    on_command_line = steps(project.planned("--config", "seeds=[0, 1]"))
     project.configure(lambda c: c.update(seeds=[0, 1]))
     planned = steps(project.planned())
     assert planned
+    assert on_command_line == planned
     assert all("seed 1" in message for message in planned)
 
 

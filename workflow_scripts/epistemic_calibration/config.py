@@ -214,6 +214,31 @@ def _resolve_method(
     }
 
 
+def retype_overrides(config: Mapping[str, Any], overrides: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the configuration with the types that YAML gives what ``--config`` brought.
+
+    Snakemake reads ``--config 'seeds=[0, 1]'`` as a list of texts.
+
+    Parameters
+    ----------
+    config : mapping
+        As merged by Snakemake.
+    overrides : mapping
+        What ``--config`` brought, as read by Snakemake.
+    """
+    import yaml
+
+    def retyped(value: Any, given: Any) -> Any:
+        if isinstance(given, Mapping):
+            return {**value, **{key: retyped(value[key], part) for key, part in given.items()}}
+        if isinstance(given, list):
+            return [retyped(part, part) for part in given]
+        return yaml.safe_load(given) if isinstance(given, str) else value
+
+    nested = {key: given for key, given in overrides.items() if isinstance(given, Mapping | list)}
+    return retyped(config, nested)
+
+
 def check_duplicate_keys(path: str | Path) -> None:
     """Raise ConfigError where a YAML file gives a key twice, of which YAML keeps the last."""
     import yaml
