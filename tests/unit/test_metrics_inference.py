@@ -175,6 +175,13 @@ def test_labels_of_one_class_do_not_pass_for_certainty():
     assert result.estimate == pytest.approx(p**2)
     assert result.standard_error == pytest.approx(np.sqrt(expected))
     assert result.ci_low == 0
+    # 400 labels of 0 are 95 % evidence of a frequency below 1 − 0.05^(1/400), about 3/400.
+    many = metrics.corrected_epistemic_calibration_error(np.zeros(400), np.full((400, 5), 0.2))
+    f = 1 - 0.05 ** (1 / 400)
+    v = f * (1 - f)
+    assert many.standard_error == pytest.approx(
+        np.sqrt(2 * v**2 / (400 * 399) + 4 * v / 400 * 0.2**2)
+    )
     assert metrics.cross_fitted_lower_bound(y, hypotheses).ci_low == 0
     drawn = metrics.mean_corrected_error([y], [hypotheses[:, 0]], [np.zeros(n, dtype=int)])
     # 499 draws of a χ²-like variable, of excess kurtosis 12, give a standard deviation to 8 %.

@@ -276,8 +276,7 @@ def cross_fitted_lower_bound(
     estimate = float(gains.mean())
     variance = gains.var(ddof=1)
     if data.y.min() == data.y.max():
-        # Labels that are all the same do not show how they vary.
-        noise = data.prediction * (1 - data.prediction)
+        noise = _hidden_variance(data.prediction * (1 - data.prediction), len(gains))
         variance = max(variance, np.mean(4 * fitted**2 * noise))
     standard_error = float(np.sqrt(variance / len(gains)))
     return LowerBound(
@@ -634,6 +633,16 @@ class _Sample:
         )
 
 
+def _hidden_variance(noise: np.ndarray, n: np.ndarray | int) -> np.ndarray:
+    """Return the variance of labels of which n are all the same, and so do not show it.
+
+    It is that of Bernoulli(Δ), or of the largest frequency at which as many labels are the
+    same with a probability of 5 % ("rule of three"), whichever is smaller.
+    """
+    frequency = np.minimum(1 - 0.05 ** (1 / n), 0.5)
+    return np.minimum(noise, frequency * (1 - frequency))
+
+
 class _Bins:
     """Sums over bins of two samples or more."""
 
@@ -656,8 +665,7 @@ class _Bins:
         self.G = (sums**2 - squares) / self.pairs
         positives = np.bincount(labels, weights=y)[used]
         one_class = (positives == 0) | (positives == self.n)
-        # Labels that are all the same do not show how they vary.
-        self.least_variance = np.where(one_class, self.noise / self.n, 0.0)
+        self.least_variance = np.where(one_class, _hidden_variance(self.noise / self.n, self.n), 0)
         variance = (squares - sums**2 / self.n) / (self.n - 1)
         self.s2 = np.maximum(variance, self.least_variance)
 
