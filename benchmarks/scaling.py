@@ -13,6 +13,8 @@ import re
 import shutil
 import sys
 import tempfile
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 from pathlib import Path
 
 import numpy as np
@@ -50,8 +52,12 @@ def main() -> None:
     config = read_config(args)
     args.output.mkdir(parents=True, exist_ok=True)
     for name in args.sections or sections:
-        with tempfile.TemporaryDirectory(prefix="bench-") as folder:
-            table = sections[name](config, args, Path(folder))
+        # A process starts with its parent's peak memory: each section has a small parent.
+        with (
+            tempfile.TemporaryDirectory(prefix="bench-") as folder,
+            ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool,
+        ):
+            table = pool.submit(sections[name], config, args, Path(folder)).result()
         path = args.output / f"scaling_{name}.csv"
         table.to_csv(path, index=False)
         print(f"{table.to_string(index=False, float_format='{:.2f}'.format)}\n\n-> {path}\n")
