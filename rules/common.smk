@@ -1,6 +1,7 @@
 # What the rules share: the resolved configuration, the plan, and helpers for paths.
 import os
 import re
+import shlex
 import sys
 import uuid
 from pathlib import Path
@@ -33,7 +34,14 @@ try:
     plan = Plan(config)
     for _dataset in config["datasets"]:
         plan.tasks(_dataset)
-    if workflow.is_main_process:
+    # Removing a lock needs no results.
+    if workflow.is_main_process and "--unlock" not in sys.argv:
+        _missing = plan.missing_predictions()
+        if _missing:
+            raise ValueError(
+                f"{len(_missing)} files of predictions are missing: {first_of(_missing)}. Where a "
+                f"method has none for a data set, leave that out of its `datasets`"
+            )
         _damaged = damaged_files(plan)
         if _damaged:
             raise ValueError(
@@ -44,15 +52,19 @@ try:
         _stale = stale_files(
             plan, besides=() if touches(sys.argv) else recorded_files(plan.base_dir)
         )
-        _further = [str(path) for path in workflow.configfiles[1:]]
+        # The same configuration, or it would delete what belongs to this one.
+        _own = (plan.base_dir / "config.yaml").resolve()
+        _further = [os.path.relpath(p) for p in workflow.configfiles if Path(p).resolve() != _own]
+        _options = ["--configfile", *_further] if _further else []
+        if workflow.config_settings.config_args:
+            _options += ["--config", *workflow.config_settings.config_args]
         if _stale:
             raise ValueError(
                 f"{len(_stale)} results are truncated or were made from other settings, sources or "
                 f"inputs, and Snakemake would take them for current: {first_of(_stale)}. To delete "
                 f"them, and have them made again: "
                 f"python {Path(os.path.relpath(workflow.basedir), 'workflow_scripts')}/"
-                f"discard_stale.py"
-                f"{' --configfile ' if _further else ''}{' '.join(_further)}"
+                f"{shlex.join(['discard_stale.py', *_options])}"
             )
 except (ValueError, RuntimeError) as error:
     # The message says it all; a traceback through the workflow would bury it.

@@ -20,13 +20,21 @@ def main():
     parser.add_argument(
         "--configfile", default=[Path("config.yaml")], nargs="+", type=Path, help="as of snakemake"
     )
+    parser.add_argument(
+        "--config", default=[], nargs="+", metavar="KEY=VALUE", help="as of snakemake"
+    )
     parser.add_argument("--dry-run", action="store_true", help="name the files, delete nothing")
     args = parser.parse_args()
 
     import yaml
+    from snakemake.cli import parse_config
     from snakemake.utils import update_config
 
-    from epistemic_calibration.config import check_duplicate_keys, resolve_config
+    from epistemic_calibration.config import (
+        check_duplicate_keys,
+        resolve_config,
+        retype_overrides,
+    )
     from epistemic_calibration.plan import Plan
     from epistemic_calibration.stale import stale_files
 
@@ -35,15 +43,18 @@ def main():
     for path in dict.fromkeys([Path("config.yaml"), *args.configfile]):
         check_duplicate_keys(path)
         update_config(config, yaml.safe_load(path.read_text(encoding="utf-8")))
-    for path in stale_files(Plan(resolve_config(config))):
+    overrides = parse_config(args.config)
+    update_config(config, overrides)
+    for path in stale_files(Plan(resolve_config(retype_overrides(config, overrides)))):
         print(path)
         if not args.dry_run:
             path.unlink()
     if not args.dry_run:
         now = time.time_ns()
-        for path in Path("results").rglob("*"):
-            if path.is_file() and not path.is_symlink():
-                os.utime(path, ns=(now, now))
+        for folder, _, names in os.walk("results", followlinks=True):
+            for path in (Path(folder, name) for name in names):
+                if path.is_file() and not path.is_symlink():
+                    os.utime(path, ns=(now, now))
 
 
 if __name__ == "__main__":

@@ -120,6 +120,21 @@ def test_overrides_of_the_command_line_have_types():
     }
 
 
+def test_a_file_of_a_method_may_define_dataclasses(config, tmp_path):
+    (tmp_path / "mine.py").write_text(
+        "from __future__ import annotations\n"
+        "from dataclasses import dataclass\n"
+        "from epistemic_calibration.methods.base_rate import BaseRate\n"
+        "@dataclass\n"
+        "class Part:\n"
+        "    value: float\n"
+        "class Mine(BaseRate):\n"
+        "    label = 'Mine'\n"
+    )
+    config["methods"]["mine"] = {"file": "mine.py"}
+    assert resolve_config(config, base_dir=tmp_path)["methods"]["mine"]["family"] == "control"
+
+
 def test_methods_may_have_files_of_the_same_name_beside_them(config, tmp_path):
     for name in ("first", "second"):
         (tmp_path / name).mkdir()

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from epistemic_calibration.scores import COLUMNS, read_scores
 from epistemic_calibration.style import PAPER_METHODS
 from epistemic_calibration.tables import (
     comparison_markdown,
@@ -428,3 +429,18 @@ def test_estimates_of_all_tasks_stand_in_no_mean_over_tasks():
     label = METHODS["mine"]["label"]
     text = table.text.loc[label, "Corrected TECE"]
     assert text == f"{expected['mine']:.4f} [0.2500, 0.7500]"
+
+
+def test_names_that_read_as_missing_values_are_names(tmp_path):
+    path = tmp_path / "digits" / "seed0" / "scores" / "NA.csv"
+    path.parent.mkdir(parents=True)
+    rows = [
+        ("digits", 0, "NA", task, metric, value, None, 3, None, "abc")
+        for task in ("None", "nan", "1")
+        for metric, value in (("ece", 0.1), ("auroc", np.nan))
+    ]
+    pd.DataFrame(rows, columns=list(COLUMNS)).to_csv(path, index=False)
+    table = read_scores([path], {"digits/seed0/NA": "abc"})
+    assert list(table["task"]) == ["None", "None", "nan", "nan", "1", "1"]
+    assert set(table["method"]) == {"NA"}
+    assert table["value"].isna().tolist() == [False, True] * 3

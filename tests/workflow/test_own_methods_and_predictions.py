@@ -148,3 +148,13 @@ def test_missing_predictions_are_named_before_anything_runs(extended, tmp_path):
     screen = done.stdout + done.stderr
     assert done.returncode != 0
     assert "preds/mine_digits_0_8.npz" in screen
+
+
+def test_missing_predictions_of_a_new_method_are_no_success(extended, tmp_path):
+    project = extended.copy(tmp_path / "work")
+    entry = {"predictions": "none/{task}.npz", "datasets": ["digits"]}
+    project.configure(lambda c: c["methods"].update(absent=entry))
+    done = project.run(TABLE, check=False)
+    assert done.returncode != 0
+    assert "3 files of predictions are missing: none/0.npz, none/3.npz, none/8.npz" in done.stderr
+    project.run("--unlock")

@@ -53,3 +53,25 @@ def test_a_truncated_score_file_stops_the_tables(project):
     done = project.run("results/tables/digits.md", check=False)
     assert done.returncode != 0
     assert "eknn.csv is truncated" in done.stderr + done.stdout
+
+
+def test_the_remedy_keeps_what_belongs_to_the_same_command_line(project):
+    shutil.rmtree(project.folder / ".snakemake")
+    (project.folder / "quick.yaml").write_text("methods: {random_forest: {n_estimators: 6}}\n")
+    options = ["--configfile", "quick.yaml", "--config", "tasks_per_job=3"]
+    done = project.run(*options, check=False)
+    assert done.returncode != 0
+    remedy = "workflow_scripts/discard_stale.py --configfile quick.yaml --config tasks_per_job=3"
+    assert remedy in done.stderr
+    named = subprocess.run(
+        [sys.executable, *remedy.split()],
+        cwd=project.folder,
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout.split()
+    assert FOREST in named
+    assert not [name for name in named if "eknn" in name or "latents" in name]
+    planned = project.planned(*options)
+    assert "Fitting random_forest on digits, seed 0: 0, 3, 8" in planned
+    assert not [message for message in planned if "eknn" in message]

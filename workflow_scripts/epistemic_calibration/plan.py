@@ -17,7 +17,7 @@ from epistemic_calibration.methods import method_path
 from epistemic_calibration.provenance import canonical_json, fingerprint
 from epistemic_calibration.sources import source_files, source_hashes
 
-SCRIPTS = Path(__file__).parents[1]
+SCRIPTS = Path(__file__).resolve().parents[1]
 PUBLISHED_TABLES = SCRIPTS.parent / "resources" / "published_tables.csv"
 
 #: The script that makes each stage.
@@ -87,6 +87,18 @@ class Plan:
             task: self.base_dir / pattern.format(dataset=dataset, seed=seed, task=task)
             for task in self.tasks(dataset)
         }
+
+    def missing_predictions(self) -> list[Path]:
+        """Return the files of predictions made elsewhere that should be there and are not."""
+        return [
+            path
+            for dataset in self.config["datasets"]
+            for method in self.imported
+            if dataset in self.entries[method]["datasets"]
+            for seed in self.config["seeds"]
+            for path in self.prediction_files(dataset, seed, method).values()
+            if not path.is_file()
+        ]
 
     @cache
     def class_names(self, dataset: str) -> tuple[str, ...]:

@@ -48,7 +48,10 @@ def read_runtimes(folder: str | Path, methods: Collection[str]) -> pd.DataFrame:
         place = _place(path.relative_to(folder), methods)
         if place is None:
             continue
-        table = pd.read_csv(path, sep="\t", na_values=["-", "NA"])
+        try:
+            table = pd.read_csv(path, sep="\t", na_values=["-", "NA"])
+        except pd.errors.EmptyDataError:
+            table = pd.DataFrame()
         absent = {"s", "cpu_time", "max_rss"} - set(table.columns)
         if absent or table.empty:
             raise ValueError(

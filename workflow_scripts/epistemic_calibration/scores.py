@@ -496,8 +496,9 @@ def _read_table(path: str | Path) -> tuple[pd.DataFrame, set[str]]:
     import pandas as pd
 
     try:
-        # Names such as the task "0" are text.
-        table = pd.read_csv(path, dtype=dict.fromkeys(("dataset", "method", "task"), str))
+        # Names such as the task "0" are text, also where they read as a missing value ("None").
+        names = dict.fromkeys(("dataset", "method", "task"), str)
+        table = pd.read_csv(path, dtype=names, keep_default_na=False, na_values=[""])
         return table, set(table["fingerprint"])
     except (OSError, ValueError, KeyError) as error:
         raise StaleResultError(

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
-_PACKAGE = Path(__file__).parent
+_PACKAGE = Path(__file__).resolve().parent
 _SCRIPTS = _PACKAGE.parent
 
 
@@ -48,7 +48,8 @@ def _roots(*entries: Path) -> dict[Path, Path]:
 
 
 def _root(path: Path, outside: Path | None = None) -> Path:
-    return _SCRIPTS if path.is_relative_to(_SCRIPTS) else outside or path.parent
+    inside = path.parent == _SCRIPTS or path.is_relative_to(_PACKAGE)
+    return _SCRIPTS if inside else outside or path.parent
 
 
 @cache

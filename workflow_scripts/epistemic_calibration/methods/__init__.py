@@ -72,9 +72,11 @@ def load_method(name_or_file: str) -> type[Method]:
 def _load_file(path: Path) -> ModuleType:
     if not path.is_file():
         raise ValueError(f"no such method file: {path}")
-    _enter_folder(str(path.parent.resolve()))
+    _enter_folder(str(path.resolve().parent))
     spec = importlib.util.spec_from_file_location(f"user_method_{path.stem}", path)
     module = importlib.util.module_from_spec(spec)
+    # Dataclasses look their module up.
+    sys.modules[spec.name] = module
     spec.loader.exec_module(module)
     return module
 
