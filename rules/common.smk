@@ -52,13 +52,15 @@ try:
         _stale = stale_files(
             plan, besides=() if touches(sys.argv) else recorded_files(plan.base_dir)
         )
-        # The same configuration, or it would delete what belongs to this one.
-        _own = (plan.base_dir / "config.yaml").resolve()
-        _further = [os.path.relpath(p) for p in workflow.configfiles if Path(p).resolve() != _own]
-        _options = ["--configfile", *_further] if _further else []
-        if workflow.config_settings.config_args:
-            _options += ["--config", *workflow.config_settings.config_args]
         if _stale:
+            # The same configuration, or it would delete what belongs to this one.
+            _own = (plan.base_dir / "config.yaml").resolve()
+            _further = [
+                os.path.relpath(p) for p in workflow.configfiles if Path(p).resolve() != _own
+            ]
+            _options = ["--configfile", *_further] if _further else []
+            if workflow.config_settings.config_args:
+                _options += ["--config", *workflow.config_settings.config_args]
             raise ValueError(
                 f"{len(_stale)} results are truncated or were made from other settings, sources or "
                 f"inputs, and Snakemake would take them for current: {first_of(_stale)}. To delete "

@@ -100,7 +100,7 @@ def stale_files(plan: Plan, besides: Collection[Path] = ()) -> list[Path]:
         try:
             expected = plan.fingerprint(stage, **wildcards)
         except ValueError:
-            # An input is missing, as a file of predictions: the job that needs it says so.
+            # A file of predictions is missing, which is named before anything runs.
             continue
         if stored_fingerprint(plan.base_dir / path) != expected:
             stale.append(path)
