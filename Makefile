@@ -1,4 +1,4 @@
-# Each target makes the environment that it needs first. `make help` lists them.
+# Each target first installs the environment it needs. `make help` lists the targets.
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 PYTHON ?= python3
@@ -6,6 +6,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 CORES ?= all
 READY := $(VENV)/.ready
+MARKDOWN := $(wildcard *.md docs/*.md resources/*.md)
 
 .DEFAULT_GOAL := help
 .PHONY: help demo benchmark toy bench test lint format lock clean
@@ -20,38 +21,40 @@ $(READY): envs/requirements.lock
 	$(BIN)/python -m pip install --quiet -r envs/requirements.lock
 	@touch $@
 
-demo: $(READY) ## the whole pipeline on embedded data: all methods, a table, figures (minutes)
+demo: $(READY) ## run the full pipeline on scikit-learn's digits: tables and figures in minutes
 	$(BIN)/snakemake --cores $(CORES) demo
 	@echo; cat results/tables/digits_summary.md; echo
 	@echo "Tables: results/tables/   Figures: results/figures/digits/"
 
-benchmark: $(READY) ## the full benchmark of the paper on MNIST and CIFAR-10
+benchmark: $(READY) ## run the full benchmark of the paper on MNIST and CIFAR-10
 	$(BIN)/snakemake --cores $(CORES)
 
-toy: $(READY) ## the toy experiments, where the truth is known
+toy: $(READY) ## run the toy experiments, for which the truth is known
 	$(BIN)/snakemake --cores $(CORES) toy
 
-bench: $(READY) ## time the workflow against a plain script (FULL=1: all of the benchmark, hours)
+bench: $(READY) ## time the workflow against a plain script (FULL=1: the full benchmark, hours)
 	$(BIN)/python benchmarks/compare.py --cores $(CORES) $(if $(FULL),--full)
 	$(BIN)/python benchmarks/scaling.py --cores $(CORES)
 
-test: $(READY) ## every test that can run on this machine
+test: $(READY) ## run every test that can run on this machine
 	$(BIN)/python -m pytest
 
-lint: $(READY) ## ruff, snakefmt and snakemake --lint
+lint: $(READY) ## check style: ruff, snakefmt, snakemake --lint, wrapping of Markdown
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/snakefmt --check Snakefile rules
+	$(BIN)/mdformat --check $(MARKDOWN)
 	$(BIN)/snakemake --lint
 
-format: $(READY) ## rewrite the sources in the house style
+format: $(READY) ## rewrite code and Markdown in the house style
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 	$(BIN)/snakefmt Snakefile rules
+	$(BIN)/mdformat $(MARKDOWN)
 
-lock: $(READY) ## pin the newest releases that pyproject.toml admits (needs uv)
+lock: $(READY) ## pin the newest releases that pyproject.toml allows (needs uv)
 	uv pip compile pyproject.toml --extra workflow --extra cluster --extra dev --universal \
 	  --python-version 3.11 --no-annotate --no-header --upgrade -o envs/requirements.lock
 
-clean: ## delete results, but neither data nor the environment
+clean: ## delete results; keep data and the environment
 	rm -rf results .snakemake

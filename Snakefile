@@ -27,7 +27,7 @@ localrules:
 rule all:
     default_target: True
     input:
-        [dataset_results(dataset) for dataset in config["benchmark"]],
+        [dataset_results(dataset) for dataset in CONFIG.benchmark],
         multiext("results/tables/paper_comparison", ".csv", ".md"),
         toy_results("toy"),
         multiext("results/tables/claims", ".csv", ".md"),
@@ -49,7 +49,7 @@ rule collect:
     input:
         [
             f"results/partial/{dataset}_summary.md"
-            for dataset in config["datasets"]
+            for dataset in CONFIG.datasets
             if plan.finished_scores(dataset)
         ],
 
@@ -58,11 +58,11 @@ rule sensitivity:
     input:
         [
             multiext(f"results/figures/{dataset}/sensitivity", ".png", ".pdf")
-            for dataset in config["benchmark"]
+            for dataset in CONFIG.benchmark
         ],
 
 
-for _dataset in config["datasets"]:
+for _dataset in CONFIG.datasets:
 
     rule:
         name:
@@ -78,10 +78,11 @@ onstart:
         raise WorkflowError(
             "with SLURM job arrays --jobs must be unlimited; to limit jobs add --slurm-array-jobs ''"
         )
-    append_manifest("results/manifest.jsonl", "start", RUN_ID, threads=config["threads"])
+    append_manifest("results/manifest.jsonl", "start", RUN_ID, threads=CONFIG.threads)
 
 
 onsuccess:
+    check_results()
     append_manifest("results/manifest.jsonl", "success", RUN_ID)
 
 

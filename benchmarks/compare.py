@@ -34,11 +34,12 @@ from measure import (
     write_images,
 )
 
-from epistemic_calibration.config import resolve_config
-from epistemic_calibration.runtimes import STAGES, read_runtimes
-from epistemic_calibration.scores import ALL_TASKS
-from epistemic_calibration.style import PAPER_METHODS
+from epistemic_calibration.report.runtimes import read_runtimes
+from epistemic_calibration.report.style import PAPER_METHODS
+from epistemic_calibration.workflow.config import resolve_config
 
+#: What is compared, from images to scores.
+STAGES = ("images", "encoder", "latents", "neighbors", "hypotheses", "scores")
 #: Stages whose arithmetic is nearly all matrix products.
 NETWORKS = ("dropconnect", "mc_dropout", "deep_ensemble", "laplace")
 TIMES = ["wall s", "CPU s"]
@@ -102,7 +103,7 @@ class Comparison:
                 entry["n_epochs"] = args.n_epochs
         resolved = resolve_config(config)
         self.dataset, self.folder, self.data = dataset, folder, data
-        self.block, self.methods = resolved["datasets"][dataset], resolved["methods"]
+        self.block, self.methods = resolved.datasets[dataset], resolved.methods
         self.seeds, self.cores = config["seeds"], n_cores(args.cores)
         self.plain_threads = args.plain_threads or self.cores
         self.project = new_project(folder / "project", config)
@@ -113,7 +114,7 @@ class Comparison:
         images, dataset = self.images, self.dataset
         print(
             f"\n# {dataset}: {len(images.x_train)} training and {len(images.x_test)} test images, "
-            f"{len(self.block['tasks'])} tasks, {len(self.methods)} methods, "
+            f"{len(self.block.tasks)} tasks, {len(self.methods)} methods, "
             f"{len(self.seeds)} seed(s), {self.cores} core(s), "
             f"{self.plain_threads} thread(s) of the plain script's tensors\n",
             flush=True,
@@ -157,10 +158,10 @@ class Comparison:
                 *(sys.executable, ROOT / "benchmarks" / "plain.py", "--data", self.data),
                 *("--output", folder / f"plain_scores_{seed}.csv", "--seed", seed),
                 *("--times", folder / f"plain_times_{seed}.csv"),
-                *("--methods", *self.methods, "--tasks", *self.block["tasks"]),
-                *("--n-epochs", self.methods["deep_ensemble"]["parameters"]["n_epochs"]),
-                *("--autoencoder-epochs", self.block["autoencoder"]["n_epochs"]),
-                *("--n-bins", self.block["scores"]["n_bins"]),
+                *("--methods", *self.methods, "--tasks", *self.block.tasks),
+                *("--n-epochs", self.methods["deep_ensemble"].parameters["n_epochs"]),
+                *("--autoencoder-epochs", self.block.encoder_parameters["n_epochs"]),
+                *("--n-bins", self.block.scores.n_bins),
             ]
             for seed in self.seeds
         ]
@@ -197,7 +198,7 @@ def stage_table(project, dataset, methods, processes, folder):
     plain = plain.groupby(["stage", "method"]).agg(
         {"seconds": "sum", "cpu_seconds": "sum", "peak_mb_so_far": "max"}
     )
-    runtimes = read_runtimes(project / "results" / "benchmarks" / dataset, methods)
+    runtimes = read_runtimes(project / "results" / "benchmarks" / dataset, methods, STAGES)
     jobs = runtimes.groupby(["stage", "method"]).agg(
         seconds=("seconds", "sum"), peak_mb=("peak_mb", "max"), jobs=("seconds", "size")
     )
@@ -259,7 +260,7 @@ def score_table(project, dataset, folder):
     plain = pd.concat(plain, names=["seed"])
     files = sorted((project / "results" / dataset).glob("seed*/scores/*.csv"))
     ours = pd.concat(map(pd.read_csv, files))
-    ours = ours[ours["task"] != ALL_TASKS].groupby(["seed", "method", "metric"])["value"].mean()
+    ours = ours[ours["scope"] == "task"].groupby(["seed", "method", "metric"])["value"].mean()
     sides = {}
     for name, values in (("plain", plain), ("workflow", ours)):
         by_score = values.groupby(["method", "metric"])
@@ -279,28 +280,28 @@ def roofline_table(project, dataset, images, methods, block, stages):
     import numpy as np
     import torch
 
-    from epistemic_calibration.autoencoder import Autoencoder
+    from epistemic_calibration.latents._convolutional import ConvolutionalAutoencoder
 
     torch.set_num_threads(1)
     latents_paths = list(project.glob("results/*/seed*/latents.npz"))
     n_seeds = len(latents_paths)
-    settings = block["autoencoder"]
-    model = Autoencoder(images.x_train.shape[1:], settings["latent_size"])
+    settings = block.encoder_parameters
+    model = ConvolutionalAutoencoder(images.x_train.shape[1:], settings["latent_size"])
     height, width, channels = images.x_train.shape[1:]
     shape = (settings["batch_size"], channels, height, width)
     steps = n_seeds * settings["n_epochs"] * len(images.x_train) / settings["batch_size"]
-    operations = {("autoencoder", ""): steps * step_operations(model, torch.rand(shape))}
+    operations = {("encoder", ""): steps * step_operations(model, torch.rand(shape))}
 
     with np.load(latents_paths[0]) as latents:
         n_active = int(latents["x_train"].any(axis=0).sum())
     shapes = {}
     for name in [name for name in NETWORKS if name in methods]:
-        parameters = methods[name]["parameters"]
+        parameters = methods[name].parameters
         sizes = [n_active, *parameters["hidden_sizes"], 2]
         layers = [torch.nn.Linear(a, b) for a, b in itertools.pairwise(sizes)]
         model = torch.nn.Sequential(*layers)
         batch = torch.rand(parameters["batch_size"], n_active)
-        n_networks = n_seeds * len(block["tasks"]) * parameters.get("n_members", 1)
+        n_networks = n_seeds * len(block.tasks) * parameters.get("n_members", 1)
         steps = parameters["n_epochs"] * len(images.x_train) / parameters["batch_size"]
         operations["hypotheses", name] = n_networks * steps * step_operations(model, batch)
         shapes[name] = (parameters["batch_size"], n_active, sizes[1])

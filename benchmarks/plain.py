@@ -289,7 +289,7 @@ def main():
         n_classes = y_train.max() + 1
         names = data["class_names"] if "class_names" in data.files else range(n_classes)
         classes = {str(name): k for k, name in enumerate(names)}
-    with stages.timed("autoencoder"):
+    with stages.timed("encoder"):
         autoencoder = train_autoencoder(images_train, args.autoencoder_epochs)
     with stages.timed("latents"):
         x_train, x_test = encode(autoencoder, images_train), encode(autoencoder, images_test)

@@ -9,6 +9,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import shutil
 import sys
@@ -32,9 +33,17 @@ from measure import (
     write_images,
 )
 
-from epistemic_calibration.config import resolve_config
-from epistemic_calibration.provenance import canonical_json, fingerprint, write_npz
-from epistemic_calibration.style import PAPER_METHODS
+from epistemic_calibration.registry import registered_files
+from epistemic_calibration.report.style import PAPER_METHODS
+from epistemic_calibration.workflow.config import resolve_config
+from epistemic_calibration.workflow.provenance import (
+    fingerprint,
+    spec_path,
+    write_npz,
+    write_receipt,
+    write_spec,
+)
+from epistemic_calibration.workflow.sources import SCRIPTS, source_hashes
 
 #: What the workflow must keep to: memory of scoring in MB, seconds of planning.
 SCORING_LIMIT, PLANNING_LIMIT = 8 * 1024, 30
@@ -120,10 +129,10 @@ def _latents(config, dataset, images, data, case, folder):
 
 def scoring(config, args, folder):
     print(f"# Scoring one task; the limit is {SCORING_LIMIT} MB\n")
-    script = new_project(folder / "project", config) / "workflow_scripts" / "score_hypotheses.py"
+    project = new_project(folder / "project", config)
+    (project / "results").mkdir(exist_ok=True)
     rows = []
     for n_samples in (10_000, 100_000, 1_000_000):
-        hypotheses_spec = {"stage": "hypotheses", "n_samples": n_samples}
         rng = np.random.default_rng(0)
         # Predictions of every size, with a spread of their own for each sample.
         hypotheses = rng.standard_normal((n_samples, 100), dtype=np.float32)
@@ -134,22 +143,8 @@ def scoring(config, args, folder):
         hypotheses += 1
         np.reciprocal(hypotheses, out=hypotheses)
         y_true = (rng.random(n_samples) < hypotheses.mean(axis=1)).astype(np.uint8)
-        arrays = {"hypotheses": hypotheses, "y_true": y_true}
-        write_npz(folder / "task.npz", arrays, hypotheses_spec, task="task", diagnostics={})
-        del hypotheses, arrays
-        context = {"dataset": "random", "seed": 0, "method": "random", "tasks": ["task"]}
-        spec = {
-            "stage": "scores",
-            "settings": {"threads": config["threads"], **context, **config["scores"]},
-            "inputs": {"hypotheses": fingerprint(hypotheses_spec)},
-        }
-        used = measure(
-            [
-                *(sys.executable, script, "--spec", canonical_json(spec)),
-                *("--hypotheses", folder, "--output", folder / "scores.csv"),
-            ],
-            cwd=folder,
-        )
+        used = _score(project, config, hypotheses, y_true)
+        del hypotheses
         rows.append(
             {
                 "samples": n_samples,
@@ -161,6 +156,39 @@ def scoring(config, args, folder):
             }
         )
     return pd.DataFrame(rows)
+
+
+def _score(project, config, hypotheses, y_true):
+    """Measure the job that scores one task, as the workflow would start it."""
+    where = {"dataset": "random", "method": "random", "seed": "0"}
+    upstream = {"stage": "hypotheses", "where": where}
+    with contextlib.chdir(project):
+        arrays = {"hypotheses": hypotheses, "y_true": y_true}
+        write_npz("results/1.npz", arrays, upstream, task="1", diagnostics={})
+        labels = {"y_test": y_true, "class_names": np.array(["0", "1"])}
+        write_npz("results/labels.npz", labels, upstream)
+        for name in ("1", "labels"):
+            write_receipt(f"results/{name}.npz", fingerprint(upstream))
+        script = Path("workflow_scripts", "scores.py")
+        families = registered_files("epistemic_calibration.scoring")
+        spec = {
+            "stage": "scores",
+            "where": where,
+            "threads": config["threads"],
+            "settings": {"tasks": ["1"], "scores": config["scores"]},
+            "sources": source_hashes(Path.cwd(), SCRIPTS / "scores.py", *families),
+            "inputs": dict.fromkeys(("hypotheses", "labels"), fingerprint(upstream)),
+        }
+        write_spec(spec)
+        paths = {
+            "spec": spec_path(spec),
+            "hypotheses": "results/1.npz",
+            "labels": "results/labels.npz",
+            "scores": "results/scores.csv",
+            "compared": "results/compared.npz",
+        }
+        options = [word for name, path in paths.items() for word in (f"--{name}", path)]
+        return measure([sys.executable, script, *options], cwd=project)
 
 
 def planning(config, args, folder):

@@ -6,20 +6,28 @@ import sys
 import uuid
 from pathlib import Path
 
+from snakemake.dag import DAG
 from snakemake.exceptions import WorkflowError
+from snakemake.logging import logger
 
-RESOURCES = Path(os.path.relpath(workflow.basedir)) / "resources"
 sys.path.insert(0, str(Path(workflow.basedir) / "workflow_scripts"))
 
-from epistemic_calibration.config import (
+from epistemic_calibration.latents import load_encoder
+from epistemic_calibration.registry import available, load
+from epistemic_calibration.workflow.config import (
     check_duplicate_keys,
     resolve_config,
     retype_overrides,
 )
-from epistemic_calibration.manifest import append_manifest
-from epistemic_calibration.plan import Plan
-from epistemic_calibration.stale import damaged_files, recorded_files, stale_files, touches
-from epistemic_calibration.style import DATASET_FIGURES
+from epistemic_calibration.workflow.ledger import Ledger
+from epistemic_calibration.workflow.manifest import append_manifest
+from epistemic_calibration.workflow.plan import Plan, stages
+from epistemic_calibration.workflow.provenance import write_spec
+
+#: Targets and folders, whose names a data set must not take.
+TARGETS = ("all", "demo", "toy", "collect", "sensitivity", "sensitivity_tables")
+FOLDERS = ("benchmarks", "figures", "logs", "partial", "specs", "toy_demo", "bench", "report")
+RUN_ID = uuid.uuid4().hex
 
 
 def first_of(paths, n=5):
@@ -30,55 +38,107 @@ def first_of(paths, n=5):
 try:
     for _path in workflow.configfiles:
         check_duplicate_keys(_path)
-    config = resolve_config(retype_overrides(config, workflow.config_settings.config))
-    plan = Plan(config)
-    for _dataset in config["datasets"]:
+    CONFIG = resolve_config(
+        retype_overrides(config, workflow.config_settings.config),
+        reserved=[*stages(), *TARGETS, *FOLDERS],
+    )
+    plan = Plan(CONFIG)
+    for _dataset in CONFIG.datasets:
         plan.tasks(_dataset)
-    # Removing a lock needs no results.
-    if workflow.is_main_process and "--unlock" not in sys.argv:
-        _missing = plan.missing_predictions()
-        if _missing:
-            raise ValueError(
-                f"{len(_missing)} files of predictions are missing: {first_of(_missing)}. Where a "
-                f"method has none for a data set, leave that out of its `datasets`"
-            )
-        _damaged = damaged_files(plan)
-        if _damaged:
-            raise ValueError(
-                f"{first_of(_damaged)} cannot be read, and jobs that need it would delete their "
-                f"results first and then fail. Delete it; it is made again, as it was, when a job needs it"
-            )
-        # Of files that are as recorded Snakemake itself knows, unless it is to forget.
-        _stale = stale_files(
-            plan, besides=() if touches(sys.argv) else recorded_files(plan.base_dir)
+    # Removing a lock needs no predictions.
+    _missing = [] if "--unlock" in sys.argv else plan.missing_predictions()
+    if _missing:
+        raise ValueError(
+            f"{len(_missing)} files of predictions are missing: {first_of(_missing)}. Where a "
+            f"method has none for a data set, leave that out of its `datasets`"
         )
-        if _stale:
-            # The same configuration, or it would delete what belongs to this one.
-            _own = (plan.base_dir / "config.yaml").resolve()
-            _further = [
-                os.path.relpath(p) for p in workflow.configfiles if Path(p).resolve() != _own
-            ]
-            _options = ["--configfile", *_further] if _further else []
-            if workflow.config_settings.config_args:
-                _options += ["--config", *workflow.config_settings.config_args]
-            raise ValueError(
-                f"{len(_stale)} results are truncated or were made from other settings, sources or "
-                f"inputs, and Snakemake would take them for current: {first_of(_stale)}. To delete "
-                f"them, and have them made again: "
-                f"python {Path(os.path.relpath(workflow.basedir), 'workflow_scripts')}/"
-                f"{shlex.join(['discard_stale.py', *_options])}"
-            )
 except (ValueError, RuntimeError) as error:
     # The message says it all; a traceback through the workflow would bury it.
     raise WorkflowError(str(error)) from None
+
+
+def jobs_of_stages(dag):
+    """The jobs of a DAG whose outputs have receipts, with the path of their spec."""
+    return [(job, job.params.spec) for job in dag.jobs if "spec" in job.params.keys()]
+
+
+def expected_outputs(dag):
+    """The outputs of a DAG, each with the fingerprint that the plan expects it to have."""
+    for job, spec in jobs_of_stages(dag):
+        stage, where = plan.asked[spec]
+        fingerprint = plan.fingerprint(stage, **where)
+        yield from ((str(path), fingerprint) for path in job.output)
+
+
+# Which results have to be made again is for the ledger to say: Snakemake's own records and
+# modification times can be lost, or speak of other files than those that are there. So the
+# outputs that are not the ones that the plan expects are forced, as by --forcerun.
+_update_needrun = DAG.update_needrun
+
+
+async def update_needrun(dag, *args, **kwargs):
+    if dag.workflow is not workflow or not workflow.is_main_process:
+        return await _update_needrun(dag, *args, **kwargs)
+    ledger = Ledger()
+    states = ledger.states(expected_outputs(dag))
+    ledger.save()
+    if states["damaged"]:
+        raise WorkflowError(
+            f"{first_of(states['damaged'])} cannot be read as what was written: truncated, or "
+            f"changed since. Delete it; it is made again, as it was, when a job needs it"
+        )
+    if states["stale"] and workflow.touch:
+        raise WorkflowError(
+            f"{len(states['stale'])} results were made from other settings, sources or inputs "
+            f"than those asked for, and --touch would not change that: "
+            f"{first_of(states['stale'])}. Run without --touch"
+        )
+    if states["stale"] and workflow.executor_plugin is None:
+        logger.warning(
+            f"{len(states['stale'])} results are not those that the configuration and the "
+            f"sources ask for: {first_of(states['stale'])}. Run snakemake first"
+        )
+    dag.forcefiles.update(states["stale"])
+    await _update_needrun(dag, *args, **kwargs)
+    if workflow.executor_plugin is not None and not workflow.dryrun:
+        needed = {*dag.needrun_jobs()}
+        for job, spec in jobs_of_stages(dag):
+            if job in needed:
+                stage, where = plan.asked[spec]
+                try:
+                    write_spec(plan.spec(stage, **where))
+                except OSError as error:
+                    logger.warning(f"{spec} cannot be written: {error}")
+
+
+DAG.update_needrun = update_needrun
+
+
+def check_results():
+    """Check that a run that ends well leaves what the plan asks for; enter it in the ledger."""
+    ledger = Ledger()
+    states = ledger.states(expected_outputs(workflow.dag))
+    ledger.save()
+    wrong = [*states["stale"], *states["damaged"]]
+    if wrong:
+        raise WorkflowError(f"these results are not those asked for: {first_of(wrong)}")
+
+
 # GPUs that a job asks for where its work can use one.
-GPU = int(config["device"] == "cuda")
-RUN_ID = uuid.uuid4().hex
+GPU = int(CONFIG.device == "cuda")
 
 # Jobs run the Python that runs Snakemake, whatever the shell's PATH says; with conda
 # environments, each job runs the Python of its own.
 if not workflow.deployment_settings.deployment_method:
-    shell.prefix(f"export PATH={str(Path(sys.executable).parent)!r}:$PATH; ")
+    shell.prefix(f"export PATH={shlex.quote(str(Path(sys.executable).parent))}:$PATH; ")
+
+
+def python(script):
+    """The start of the command that runs a stage's script on the spec of the job."""
+    path = os.path.relpath(Path(workflow.basedir) / "workflow_scripts" / script)
+    # Braces would be wildcards.
+    quoted = shlex.quote(path).replace("{", "{{").replace("}", "}}")
+    return f"python {quoted} --spec {{params.spec:q}} --log {{log:q}}"
 
 
 def any_of(names):
@@ -87,24 +147,14 @@ def any_of(names):
 
 
 wildcard_constraints:
-    dataset=any_of(config["datasets"]),
+    dataset=any_of(CONFIG.datasets),
     method="[A-Za-z][A-Za-z0-9_]*",
     seed="[0-9]+",
 
 
-def spec(stage):
-    """The one parameter of a job: everything that determines its outputs."""
-    return lambda wildcards: plan.spec_json(stage, **dict(wildcards.items()))
-
-
-def sources(stage):
-    """Source files that a job of a stage runs, its script first, as inputs."""
-
-    def files(wildcards):
-        paths = plan.sources(stage, method=wildcards.get("method"))
-        return [os.path.relpath(path) for path in paths]
-
-    return files
+def spec(stage, **where):
+    """The one parameter of a job: the file of its spec, everything that determines its outputs."""
+    return lambda wildcards: plan.spec_path(stage, **{**dict(wildcards.items()), **where})
 
 
 def growing(amount):
@@ -122,28 +172,75 @@ def score_files(dataset, suffix=".csv"):
     """Score files of a data set: every seed and method."""
     return expand(
         f"results/{dataset}/seed{{seed}}/scores/{{method}}{suffix}",
-        seed=config["seeds"],
+        seed=CONFIG.seeds,
         method=plan.methods(dataset),
     )
 
 
 def sensitivity_files(dataset):
     """Tables of how the estimates move, of the first seed."""
-    folder = f"results/{dataset}/seed{config['seeds'][0]}/sensitivity"
+    folder = f"results/{dataset}/seed{CONFIG.seeds[0]}/sensitivity"
     return [f"{folder}/{name}.csv" for name in plan.methods(dataset)]
+
+
+# What each table and figure of a data set is called comes from the folder that it lies in.
+TABLE_SUFFIXES = {
+    name: load("epistemic_calibration.report.tables", name).SUFFIX
+    for name in available("epistemic_calibration.report.tables")
+}
+FIGURES = available("epistemic_calibration.report.figures")
+CAPTIONS = Path(workflow.basedir) / "report"
+
+
+def captioned(path, kind, name):
+    """An output that Snakemake's report shows, with the caption report/NAME.rst."""
+    return report(
+        path,
+        category="{dataset}",
+        subcategory=f"{kind.capitalize()}s",
+        caption=str(CAPTIONS / f"{name}.rst"),
+        labels={kind: name.replace("_", " ")},
+    )
+
+
+def table_files(folder, captions=False):
+    """The tables of a data set, each in three formats."""
+    files = []
+    for name, suffix in TABLE_SUFFIXES.items():
+        stem = f"{folder}/{{dataset}}{suffix}"
+        table = captioned(f"{stem}.csv", "table", name) if captions else f"{stem}.csv"
+        files += [table, f"{stem}.md", f"{stem}.tex"]
+    return files
+
+
+def figure_files():
+    """The figures of a data set, each in two formats."""
+    files = []
+    for name in FIGURES:
+        stem = f"results/figures/{{dataset}}/{name}"
+        files += [captioned(f"{stem}.png", "figure", name), f"{stem}.pdf"]
+    return files
+
+
+def encoder_figures(dataset):
+    """The figures of a data set's encoders, where they have something to show."""
+    if not load_encoder(CONFIG.datasets[dataset].encoder).reconstructs:
+        return []
+    folder = f"results/figures/{dataset}"
+    return [
+        multiext(f"{folder}/{name}_seed{seed}", ".png", ".pdf")
+        for name in ("autoencoder_loss", "reconstructions")
+        for seed in CONFIG.seeds
+    ]
 
 
 def dataset_results(dataset):
     """Everything that a target named after a data set makes."""
-    figures = [*DATASET_FIGURES]
-    for seed in config["seeds"]:
-        figures += [f"autoencoder_loss_seed{seed}", f"reconstructions_seed{seed}"]
     return [
-        multiext(f"results/tables/{dataset}", ".csv", ".md", ".tex"),
-        multiext(f"results/tables/{dataset}_summary", ".csv", ".md", ".tex"),
-        multiext(f"results/tables/{dataset}_drivers", ".csv", ".md", ".tex"),
+        expand(table_files("results/tables"), dataset=dataset),
         multiext(f"results/tables/{dataset}_comparisons", ".csv", ".md", ".tex"),
-        [multiext(f"results/figures/{dataset}/{name}", ".png", ".pdf") for name in figures],
+        [multiext(f"results/figures/{dataset}/{name}", ".png", ".pdf") for name in FIGURES],
+        encoder_figures(dataset),
         multiext(f"results/runtimes/{dataset}", ".csv", ".md", ".tex"),
         "results/config.resolved.yaml",
     ]
@@ -151,15 +248,15 @@ def dataset_results(dataset):
 
 # A job array asks for what its first member asks, so that methods that can use a GPU need
 # rules of their own.
-METHOD_KINDS = {
-    "hypotheses": [n for n in plan.fitted if "device" not in plan.entries[n]["parameters"]],
-    "network_hypotheses": [n for n in plan.fitted if "device" in plan.entries[n]["parameters"]],
+FIT_RULES = {
+    "hypotheses": [n for n in plan.fitted if "device" not in plan.entries[n].parameters],
+    "network_hypotheses": [n for n in plan.fitted if "device" in plan.entries[n].parameters],
 }
 
 
 def neighbors_file(dataset):
     def files(wildcards):
-        if not plan.entries[wildcards.method]["uses_neighbors"]:
+        if not plan.entries[wildcards.method].uses_neighbors:
             return []
         return f"results/{dataset}/seed{wildcards.seed}/neighbors.npz"
 
@@ -173,26 +270,18 @@ def prediction_files(dataset):
     ]
 
 
-def method_spec(stage, dataset):
-    return lambda wildcards: plan.spec_json(
-        stage, dataset=dataset, seed=wildcards.seed, method=wildcards.method
-    )
-
-
 # `toy` is the full size, `toy_demo` the reduced one.
 TOYS = ["toy", "toy_demo"]
 
 
 def toy_tables(wildcards):
     folder = f"results/{wildcards.toy}/{wildcards.experiment}/methods"
-    return [
-        f"{folder}/{name}.csv" for name in plan.toy_methods(wildcards.toy, wildcards.experiment)
-    ]
+    return [f"{folder}/{n}.csv" for n in plan.toy_runs(wildcards.toy, wildcards.experiment)]
 
 
 def toy_results(toy):
     """Everything that the target of the toy experiments makes."""
     return [
         multiext(f"results/{toy}/{experiment}/{experiment}", ".csv", ".png", ".pdf")
-        for experiment in config[toy]
+        for experiment in getattr(CONFIG, toy)
     ]

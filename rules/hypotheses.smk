@@ -1,9 +1,9 @@
 # A job fits one method on a chunk of a data set's tasks and writes a file for each. The
 # chunks of a data set are known only from the configuration, so each is a rule of its own.
-for _dataset in config["datasets"]:
+for _dataset in CONFIG.datasets:
     for _number, _chunk in enumerate(plan.task_chunks(_dataset)):
 
-        for _kind, _names in METHOD_KINDS.items():
+        for _kind, _names in FIT_RULES.items():
 
             rule:
                 name:
@@ -11,7 +11,6 @@ for _dataset in config["datasets"]:
                 input:
                     latents=f"results/{_dataset}/seed{{seed}}/latents.npz",
                     neighbors=neighbors_file(_dataset),
-                    sources=sources("hypotheses"),
                 output:
                     task_files(_dataset, _chunk),
                 log:
@@ -24,26 +23,25 @@ for _dataset in config["datasets"]:
                 priority: 50
                 conda:
                     "../envs/torch.yaml"
-                threads: config["threads"]
+                threads: CONFIG.threads
                 resources:
                     gpu=GPU if _kind == "network_hypotheses" else 0,
                     mem_mb=growing(4000),
                     runtime=growing(240),
                 params:
-                    spec=method_spec("hypotheses", _dataset),
+                    spec=spec("hypotheses", dataset=_dataset),
                 message:
                     f"Fitting {{wildcards.method}} on {_dataset}, seed {{wildcards.seed}}: {', '.join(_chunk)}"
                 shell:
-                    "python {input.sources[0]:q} --spec {params.spec:q} --log {log:q}"
-                    " --latents {input.latents:q} --neighbors {input.neighbors:q} --outputs {output:q}"
+                    python("hypotheses.py")
+                    + " --latents {input.latents:q} --neighbors {input.neighbors:q} --hypotheses {output:q}"
 
     rule:
         name:
             f"predictions_{_dataset}"
         input:
-            latents=f"results/{_dataset}/seed{{seed}}/latents.npz",
+            labels=f"results/{_dataset}/labels.npz",
             predictions=prediction_files(_dataset),
-            sources=sources("predictions"),
         output:
             task_files(_dataset),
         log:
@@ -54,14 +52,14 @@ for _dataset in config["datasets"]:
             method=any_of(plan.imported),
         conda:
             "../envs/torch.yaml"
-        threads: config["threads"]
+        threads: CONFIG.threads
         resources:
             mem_mb=growing(2000),
             runtime=growing(10),
         params:
-            spec=method_spec("predictions", _dataset),
+            spec=spec("predictions", dataset=_dataset),
         message:
             f"Importing the predictions of {{wildcards.method}} on {_dataset}, seed {{wildcards.seed}}"
         shell:
-            "python {input.sources[0]:q} --spec {params.spec:q} --log {log:q}"
-            " --latents {input.latents:q} --predictions {input.predictions:q} --outputs {output:q}"
+            python("predictions.py")
+            + " --labels {input.labels:q} --predictions {input.predictions:q} --hypotheses {output:q}"

@@ -1,37 +1,36 @@
-rule autoencoder:
+rule encoder:
     input:
         images="results/{dataset}/images.npz",
-        sources=sources("autoencoder"),
     output:
-        weights="results/{dataset}/seed{seed}/autoencoder.safetensors",
-        loss="results/{dataset}/seed{seed}/autoencoder_loss.csv",
+        weights="results/{dataset}/seed{seed}/encoder.safetensors",
+        loss="results/{dataset}/seed{seed}/encoder_loss.csv",
     log:
-        "results/logs/{dataset}/seed{seed}/autoencoder.log",
+        "results/logs/{dataset}/seed{seed}/encoder.log",
     benchmark:
-        "results/benchmarks/{dataset}/seed{seed}/autoencoder.tsv"
+        "results/benchmarks/{dataset}/seed{seed}/encoder.tsv"
     priority: 100
     conda:
         "../envs/torch.yaml"
-    threads: config["threads"]
+    threads: CONFIG.threads
     resources:
         gpu=GPU,
         mem_mb=growing(4000),
         runtime=growing(120),
     params:
-        spec=spec("autoencoder"),
+        spec=spec("encoder"),
     message:
-        "Training the autoencoder of {wildcards.dataset}, seed {wildcards.seed}"
+        "Training the encoder of {wildcards.dataset}, seed {wildcards.seed}"
     shell:
-        "python {input.sources[0]:q} --spec {params.spec:q} --log {log:q}"
-        " --images {input.images:q} --weights {output.weights:q} --loss {output.loss:q}"
+        python("encoder.py")
+        + " --images {input.images:q} --weights {output.weights:q} --loss {output.loss:q}"
 
 
-rule autoencoder_figures:
+rule encoder_figures:
     input:
         images="results/{dataset}/images.npz",
-        weights="results/{dataset}/seed{seed}/autoencoder.safetensors",
-        loss="results/{dataset}/seed{seed}/autoencoder_loss.csv",
-        sources=sources("autoencoder_figures"),
+        labels="results/{dataset}/labels.npz",
+        weights="results/{dataset}/seed{seed}/encoder.safetensors",
+        loss="results/{dataset}/seed{seed}/encoder_loss.csv",
     output:
         report(
             "results/figures/{dataset}/autoencoder_loss_seed{seed}.png",
@@ -50,30 +49,30 @@ rule autoencoder_figures:
         ),
         "results/figures/{dataset}/reconstructions_seed{seed}.pdf",
     log:
-        "results/logs/{dataset}/seed{seed}/autoencoder_figures.log",
+        "results/logs/{dataset}/seed{seed}/encoder_figures.log",
     benchmark:
-        "results/benchmarks/{dataset}/seed{seed}/autoencoder_figures.tsv"
+        "results/benchmarks/{dataset}/seed{seed}/encoder_figures.tsv"
     conda:
         "../envs/torch.yaml"
-    threads: config["threads"]
+    threads: CONFIG.threads
     resources:
         mem_mb=growing(2000),
         runtime=growing(10),
     params:
-        spec=spec("autoencoder_figures"),
+        spec=spec("encoder_figures"),
     message:
-        "Drawing the autoencoder of {wildcards.dataset}, seed {wildcards.seed}"
+        "Drawing the encoder of {wildcards.dataset}, seed {wildcards.seed}"
     shell:
-        "python {input.sources[0]:q} --spec {params.spec:q} --log {log:q}"
-        " --images {input.images:q} --weights {input.weights:q} --loss {input.loss:q}"
-        " --figures {output:q}"
+        python("encoder_figures.py")
+        + " --images {input.images:q} --labels {input.labels:q} --weights {input.weights:q}"
+        " --loss {input.loss:q} --figures {output:q}"
 
 
 rule latents:
     input:
         images="results/{dataset}/images.npz",
-        weights="results/{dataset}/seed{seed}/autoencoder.safetensors",
-        sources=sources("latents"),
+        labels="results/{dataset}/labels.npz",
+        weights="results/{dataset}/seed{seed}/encoder.safetensors",
     output:
         "results/{dataset}/seed{seed}/latents.npz",
     log:
@@ -83,7 +82,7 @@ rule latents:
     priority: 100
     conda:
         "../envs/torch.yaml"
-    threads: config["threads"]
+    threads: CONFIG.threads
     resources:
         gpu=GPU,
         mem_mb=growing(4000),
@@ -93,14 +92,14 @@ rule latents:
     message:
         "Encoding the latents of {wildcards.dataset}, seed {wildcards.seed}"
     shell:
-        "python {input.sources[0]:q} --spec {params.spec:q} --log {log:q}"
-        " --images {input.images:q} --weights {input.weights:q} --output {output:q}"
+        python("latents.py")
+        + " --images {input.images:q} --labels {input.labels:q} --weights {input.weights:q}"
+        " --latents {output:q}"
 
 
 rule neighbors:
     input:
         latents="results/{dataset}/seed{seed}/latents.npz",
-        sources=sources("neighbors"),
     output:
         "results/{dataset}/seed{seed}/neighbors.npz",
     log:
@@ -110,7 +109,7 @@ rule neighbors:
     priority: 100
     conda:
         "../envs/statistics.yaml"
-    threads: config["threads"]
+    threads: CONFIG.threads
     resources:
         mem_mb=growing(4000),
         runtime=growing(30),
@@ -119,5 +118,4 @@ rule neighbors:
     message:
         "Finding the neighbours of the latents of {wildcards.dataset}, seed {wildcards.seed}"
     shell:
-        "python {input.sources[0]:q} --spec {params.spec:q} --log {log:q}"
-        " --latents {input.latents:q} --output {output:q}"
+        python("neighbors.py") + " --latents {input.latents:q} --neighbors {output:q}"

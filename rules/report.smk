@@ -1,39 +1,15 @@
 rule tables:
     input:
         scores=lambda wildcards: score_files(wildcards.dataset),
-        sources=sources("tables"),
     output:
-        report(
-            "results/tables/{dataset}.csv",
-            category="{dataset}",
-            subcategory="Tables",
-            caption="../report/scores.rst",
-            labels={"table": "scores"},
-        ),
-        multiext("results/tables/{dataset}", ".md", ".tex"),
-        report(
-            "results/tables/{dataset}_summary.csv",
-            category="{dataset}",
-            subcategory="Tables",
-            caption="../report/summary.rst",
-            labels={"table": "summary"},
-        ),
-        multiext("results/tables/{dataset}_summary", ".md", ".tex"),
-        report(
-            "results/tables/{dataset}_drivers.csv",
-            category="{dataset}",
-            subcategory="Tables",
-            caption="../report/drivers.rst",
-            labels={"table": "drivers"},
-        ),
-        multiext("results/tables/{dataset}_drivers", ".md", ".tex"),
+        table_files("results/tables", captions=True),
     log:
         "results/logs/{dataset}/tables.log",
     benchmark:
         "results/benchmarks/{dataset}/tables.tsv"
     conda:
         "../envs/report.yaml"
-    threads: config["threads"]
+    threads: CONFIG.threads
     resources:
         mem_mb=growing(1000),
         runtime=growing(10),
@@ -42,25 +18,21 @@ rule tables:
     message:
         "Making the tables of {wildcards.dataset}"
     shell:
-        "python {input.sources[0]:q} --spec {params.spec:q} --log {log:q}"
-        " --scores {input.scores:q} --output results/tables"
+        python("tables.py") + " --scores {input.scores:q} --tables {output:q}"
 
 
 rule partial_tables:
     input:
         scores=lambda wildcards: list(plan.finished_scores(wildcards.dataset).values()),
-        sources=sources("partial_tables"),
     output:
-        multiext("results/partial/{dataset}", ".csv", ".md", ".tex"),
-        multiext("results/partial/{dataset}_summary", ".csv", ".md", ".tex"),
-        multiext("results/partial/{dataset}_drivers", ".csv", ".md", ".tex"),
+        table_files("results/partial"),
     log:
         "results/logs/{dataset}/partial_tables.log",
     benchmark:
         "results/benchmarks/{dataset}/partial_tables.tsv"
     conda:
         "../envs/report.yaml"
-    threads: config["threads"]
+    threads: CONFIG.threads
     resources:
         mem_mb=growing(1000),
         runtime=growing(10),
@@ -69,15 +41,14 @@ rule partial_tables:
     message:
         "Making tables of {wildcards.dataset} from the scores that there are"
     shell:
-        "python {input.sources[0]:q} --spec {params.spec:q} --log {log:q}"
-        " --scores {input.scores:q} --output results/partial"
+        python("partial_tables.py") + " --scores {input.scores:q} --tables {output:q}"
 
 
 rule comparisons:
     input:
         scores=lambda wildcards: score_files(wildcards.dataset),
-        predictions=lambda wildcards: score_files(wildcards.dataset, ".npz"),
-        sources=sources("comparisons"),
+        compared=lambda wildcards: score_files(wildcards.dataset, ".npz"),
+        labels="results/{dataset}/labels.npz",
     output:
         report(
             "results/tables/{dataset}_comparisons.csv",
@@ -93,7 +64,7 @@ rule comparisons:
         "results/benchmarks/{dataset}/comparisons.tsv"
     conda:
         "../envs/report.yaml"
-    threads: config["threads"]
+    threads: CONFIG.threads
     resources:
         mem_mb=growing(4000),
         runtime=growing(30),
@@ -102,15 +73,15 @@ rule comparisons:
     message:
         "Comparing the methods on {wildcards.dataset}"
     shell:
-        "python {input.sources[0]:q} --spec {params.spec:q} --log {log:q}"
-        " --scores {input.scores:q} --predictions {input.predictions:q} --output results/tables/{wildcards.dataset}_comparisons"
+        python("comparisons.py")
+        + " --scores {input.scores:q} --compared {input.compared:q} --labels {input.labels:q}"
+        " --tables {output:q}"
 
 
 # Benchmark files are no inputs: losing one, or fitting other chunks of tasks, must not fit anew.
 rule runtimes:
     input:
         scores=lambda wildcards: score_files(wildcards.dataset),
-        sources=sources("runtimes"),
     output:
         report(
             "results/runtimes/{dataset}.csv",
@@ -126,7 +97,7 @@ rule runtimes:
         "results/benchmarks/{dataset}/runtimes.tsv"
     conda:
         "../envs/report.yaml"
-    threads: config["threads"]
+    threads: CONFIG.threads
     resources:
         mem_mb=growing(1000),
         runtime=growing(10),
@@ -135,55 +106,23 @@ rule runtimes:
     message:
         "Making the table of run times of {wildcards.dataset}"
     shell:
-        "python {input.sources[0]:q} --spec {params.spec:q} --log {log:q}"
-        " --benchmarks results/benchmarks/{wildcards.dataset}"
-        " --output results/runtimes/{wildcards.dataset}"
+        python("runtimes.py")
+        + " --scores {input.scores:q} --benchmarks results/benchmarks/{wildcards.dataset}"
+        " --tables {output:q}"
 
 
 rule figures:
     input:
         scores=lambda wildcards: score_files(wildcards.dataset),
-        sources=sources("figures"),
     output:
-        report(
-            "results/figures/{dataset}/calibration_bars.png",
-            category="{dataset}",
-            subcategory="Figures",
-            caption="../report/calibration_bars.rst",
-            labels={"figure": "calibration bars"},
-        ),
-        "results/figures/{dataset}/calibration_bars.pdf",
-        report(
-            "results/figures/{dataset}/calibration_map.png",
-            category="{dataset}",
-            subcategory="Figures",
-            caption="../report/calibration_map.rst",
-            labels={"figure": "calibration map"},
-        ),
-        "results/figures/{dataset}/calibration_map.pdf",
-        report(
-            "results/figures/{dataset}/calibration_maps.png",
-            category="{dataset}",
-            subcategory="Figures",
-            caption="../report/calibration_maps.rst",
-            labels={"figure": "calibration maps"},
-        ),
-        "results/figures/{dataset}/calibration_maps.pdf",
-        report(
-            "results/figures/{dataset}/eece_parts.png",
-            category="{dataset}",
-            subcategory="Figures",
-            caption="../report/eece_parts.rst",
-            labels={"figure": "eece parts"},
-        ),
-        "results/figures/{dataset}/eece_parts.pdf",
+        figure_files(),
     log:
         "results/logs/{dataset}/figures.log",
     benchmark:
         "results/benchmarks/{dataset}/figures.tsv"
     conda:
         "../envs/report.yaml"
-    threads: config["threads"]
+    threads: CONFIG.threads
     resources:
         mem_mb=growing(1000),
         runtime=growing(10),
@@ -192,14 +131,12 @@ rule figures:
     message:
         "Drawing the figures of {wildcards.dataset}"
     shell:
-        "python {input.sources[0]:q} --spec {params.spec:q} --log {log:q}"
-        " --scores {input.scores:q} --output results/figures/{wildcards.dataset}"
+        python("figures.py") + " --scores {input.scores:q} --figures {output:q}"
 
 
 rule sensitivity_figure:
     input:
         tables=lambda wildcards: sensitivity_files(wildcards.dataset),
-        sources=sources("sensitivity_figure"),
     output:
         figure=report(
             "results/figures/{dataset}/sensitivity.png",
@@ -215,7 +152,7 @@ rule sensitivity_figure:
         "results/benchmarks/{dataset}/sensitivity_figure.tsv"
     conda:
         "../envs/report.yaml"
-    threads: config["threads"]
+    threads: CONFIG.threads
     resources:
         mem_mb=growing(1000),
         runtime=growing(10),
@@ -224,15 +161,12 @@ rule sensitivity_figure:
     message:
         "Drawing the sensitivity of {wildcards.dataset}"
     shell:
-        "python {input.sources[0]:q} --spec {params.spec:q} --log {log:q}"
-        " --tables {input.tables:q} --figure {output.figure:q}"
+        python("sensitivity_figure.py") + " --tables {input.tables:q} --figures {output:q}"
 
 
 rule paper_comparison:
     input:
-        scores=[score_files(dataset) for dataset in config["benchmark"]],
-        published=RESOURCES / "published_tables.csv",
-        sources=sources("paper_comparison"),
+        scores=[score_files(dataset) for dataset in CONFIG.benchmark],
     output:
         table="results/tables/scores.csv",
         comparison=report(
@@ -249,7 +183,7 @@ rule paper_comparison:
         "results/benchmarks/paper_comparison.tsv"
     conda:
         "../envs/report.yaml"
-    threads: config["threads"]
+    threads: CONFIG.threads
     resources:
         mem_mb=growing(1000),
         runtime=growing(10),
@@ -258,15 +192,15 @@ rule paper_comparison:
     message:
         "Comparing the benchmark with the published tables"
     shell:
-        "python {input.sources[0]:q} --spec {params.spec:q} --log {log:q}"
-        " --scores {input.scores:q} --published {input.published:q} --output results/tables"
+        python("paper_comparison.py")
+        + " --scores {input.scores:q} --table {output.table:q} --comparison {output.comparison:q}"
+        " --comparison-text {output.comparison_text:q} --means {output.means:q}"
 
 
 rule claims:
     input:
-        scores=[score_files(dataset) for dataset in config["benchmark"]],
-        toy=[f"results/toy/{experiment}/{experiment}.csv" for experiment in config["toy"]],
-        sources=sources("claims"),
+        scores=[score_files(dataset) for dataset in CONFIG.benchmark],
+        toy=[f"results/toy/{experiment}/{experiment}.csv" for experiment in CONFIG.toy],
     output:
         table=report(
             "results/tables/claims.csv",
@@ -281,7 +215,7 @@ rule claims:
         "results/benchmarks/claims.tsv"
     conda:
         "../envs/report.yaml"
-    threads: config["threads"]
+    threads: CONFIG.threads
     resources:
         mem_mb=growing(1000),
         runtime=growing(10),
@@ -290,13 +224,11 @@ rule claims:
     message:
         "Checking the paper's statements"
     shell:
-        "python {input.sources[0]:q} --spec {params.spec:q} --log {log:q}"
-        " --scores {input.scores:q} --toy {input.toy:q} --output {output.table:q}"
+        python("claims.py") + " --scores {input.scores:q} --toy {input.toy:q}"
+        " --table {output.table:q} --text {output.text:q}"
 
 
 rule resolved_config:
-    input:
-        sources=sources("resolved_config"),
     output:
         "results/config.resolved.yaml",
     log:
@@ -305,7 +237,7 @@ rule resolved_config:
         "results/benchmarks/resolved_config.tsv"
     conda:
         "../envs/statistics.yaml"
-    threads: config["threads"]
+    threads: CONFIG.threads
     resources:
         mem_mb=growing(500),
         runtime=growing(10),
@@ -314,4 +246,4 @@ rule resolved_config:
     message:
         "Writing the resolved configuration"
     shell:
-        "python {input.sources[0]:q} --spec {params.spec:q} --log {log:q}" " --output {output:q}"
+        python("resolved_config.py") + " --config {output:q}"

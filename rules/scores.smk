@@ -1,17 +1,17 @@
 rule scores:
     input:
         hypotheses=lambda wildcards: task_files(wildcards.dataset),
-        sources=sources("scores"),
+        labels="results/{dataset}/labels.npz",
     output:
         scores="results/{dataset}/seed{seed}/scores/{method}.csv",
-        predictions="results/{dataset}/seed{seed}/scores/{method}.npz",
+        compared="results/{dataset}/seed{seed}/scores/{method}.npz",
     log:
         "results/logs/{dataset}/seed{seed}/scores/{method}.log",
     benchmark:
         "results/benchmarks/{dataset}/seed{seed}/scores/{method}.tsv"
     conda:
         "../envs/statistics.yaml"
-    threads: config["threads"]
+    threads: CONFIG.threads
     resources:
         mem_mb=growing(4000),
         runtime=growing(60),
@@ -20,15 +20,14 @@ rule scores:
     message:
         "Scoring {wildcards.method} on {wildcards.dataset}, seed {wildcards.seed}"
     shell:
-        "python {input.sources[0]:q} --spec {params.spec:q} --log {log:q}"
-        " --hypotheses results/{wildcards.dataset}/seed{wildcards.seed}/hypotheses/{wildcards.method}"
-        " --output {output.scores:q}"
+        python("scores.py") + " --hypotheses {input.hypotheses:q} --labels {input.labels:q}"
+        " --scores {output.scores:q} --compared {output.compared:q}"
 
 
-rule sensitivity_data:
+rule sensitivity_tables:
     input:
         hypotheses=lambda wildcards: task_files(wildcards.dataset),
-        sources=sources("sensitivity"),
+        labels="results/{dataset}/labels.npz",
     output:
         "results/{dataset}/seed{seed}/sensitivity/{method}.csv",
     log:
@@ -37,7 +36,7 @@ rule sensitivity_data:
         "results/benchmarks/{dataset}/seed{seed}/sensitivity/{method}.tsv"
     conda:
         "../envs/statistics.yaml"
-    threads: config["threads"]
+    threads: CONFIG.threads
     resources:
         mem_mb=growing(4000),
         runtime=growing(60),
@@ -46,6 +45,5 @@ rule sensitivity_data:
     message:
         "Measuring the sensitivity of {wildcards.method} on {wildcards.dataset}"
     shell:
-        "python {input.sources[0]:q} --spec {params.spec:q} --log {log:q}"
-        " --hypotheses results/{wildcards.dataset}/seed{wildcards.seed}/hypotheses/{wildcards.method}"
-        " --output {output:q}"
+        python("sensitivity.py")
+        + " --hypotheses {input.hypotheses:q} --labels {input.labels:q} --table {output:q}"

@@ -1,7 +1,5 @@
 # Toy experiments, where P(Y = 1 | x) is known.
 rule toy_data:
-    input:
-        sources=sources("toy_data"),
     output:
         "results/{toy}/{experiment}/methods/{method}.csv",
     log:
@@ -10,10 +8,10 @@ rule toy_data:
         "results/benchmarks/{toy}/{experiment}/{method}.tsv"
     wildcard_constraints:
         toy=any_of(TOYS),
-        experiment=any_of(config["toy"]),
+        experiment=any_of(CONFIG.toy),
     conda:
         "../envs/torch.yaml"
-    threads: config["threads"]
+    threads: CONFIG.threads
     resources:
         mem_mb=growing(4000),
         runtime=growing(60),
@@ -22,32 +20,33 @@ rule toy_data:
     message:
         "Running {wildcards.experiment} with {wildcards.method} ({wildcards.toy})"
     shell:
-        "python {input.sources[0]:q} --spec {params.spec:q} --log {log:q}" " --output {output:q}"
+        python("toy_data.py") + " --table {output:q}"
 
 
 rule toy_figures:
     input:
         tables=toy_tables,
-        sources=sources("toy_figures"),
     output:
         table="results/{toy}/{experiment}/{experiment}.csv",
-        figure=report(
-            "results/{toy}/{experiment}/{experiment}.png",
-            category="{toy}",
-            caption="../report/toy.rst",
-            labels={"experiment": "{experiment}"},
-        ),
-        pdf="results/{toy}/{experiment}/{experiment}.pdf",
+        figures=[
+            report(
+                "results/{toy}/{experiment}/{experiment}.png",
+                category="{toy}",
+                caption="../report/toy.rst",
+                labels={"experiment": "{experiment}"},
+            ),
+            "results/{toy}/{experiment}/{experiment}.pdf",
+        ],
     log:
         "results/logs/{toy}/{experiment}/figure.log",
     benchmark:
         "results/benchmarks/{toy}/{experiment}/figure.tsv"
     wildcard_constraints:
         toy=any_of(TOYS),
-        experiment=any_of(config["toy"]),
+        experiment=any_of(CONFIG.toy),
     conda:
         "../envs/report.yaml"
-    threads: config["threads"]
+    threads: CONFIG.threads
     resources:
         mem_mb=growing(1000),
         runtime=growing(10),
@@ -56,5 +55,5 @@ rule toy_figures:
     message:
         "Drawing {wildcards.experiment} ({wildcards.toy})"
     shell:
-        "python {input.sources[0]:q} --spec {params.spec:q} --log {log:q}"
-        " --tables {input.tables:q} --table {output.table:q} --figure {output.figure:q}"
+        python("toy_figures.py")
+        + " --tables {input.tables:q} --table {output.table:q} --figures {output.figures:q}"

@@ -30,7 +30,7 @@ def main():
     import pandas as pd
 
     from epistemic_calibration.predictions import read_predictions
-    from epistemic_calibration.scores import Scorer
+    from epistemic_calibration.scoring import Scorer
 
     settings = {
         "n_bins": args.n_bins,

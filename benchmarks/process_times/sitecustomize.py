@@ -38,8 +38,9 @@ def _write():
         "import_seconds": sum(_seconds),
     }
     if "--spec" in arguments:
-        spec = json.loads(arguments[arguments.index("--spec") + 1])
-        record |= {"stage": spec["stage"], "method": spec["settings"].get("method", "")}
+        with open(arguments[arguments.index("--spec") + 1]) as file:  # noqa: PTH123
+            spec = json.load(file)
+        record |= {"stage": spec["stage"], "method": spec["where"].get("method", "")}
     line = json.dumps(record) + "\n"
     file = os.open(os.environ["PROCESS_TIMES"], os.O_WRONLY | os.O_APPEND | os.O_CREAT)
     os.write(file, line.encode())

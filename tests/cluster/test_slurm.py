@@ -86,7 +86,7 @@ def test_every_job_of_the_benchmark_went_through_the_queue(run):
     executed = re.findall(r"Finished jobid: \d+ \(Rule: (\w+)\)", output)
     completed = [job["rule"] for job in jobs.values() if job["state"] == "COMPLETED"]
     assert sorted(completed) == sorted(executed)
-    assert {"images", "autoencoder", "latents", "hypotheses_digits_0", "scores", "tables"} <= set(
+    assert {"images", "encoder", "latents", "hypotheses_digits_0", "scores", "tables"} <= set(
         completed
     )
 
@@ -122,7 +122,7 @@ def test_with_device_cuda_the_jobs_that_can_use_a_gpu_ask_for_one(run, slurm, tm
     before = queue(slurm)
     done = run_through_slurm(project, slurm, "results/tables/digits.csv", "--retries", "0")
     (job,) = (job for number, job in queue(slurm).items() if number not in before)
-    assert job["rule"] == "autoencoder"
+    assert job["rule"] == "encoder"
     assert "gpu" in job["gpus"]
     assert job["node"] == "node2"
     assert done.returncode != 0

@@ -1,4 +1,4 @@
-"""The autoencoder: sizes, training, files of weights, scaling of latents."""
+"""The autoencoder: sizes, training, files of weights."""
 
 import logging
 
@@ -6,17 +6,12 @@ import numpy as np
 import pytest
 import torch
 
-from epistemic_calibration.autoencoder import (
-    Autoencoder,
+from epistemic_calibration.latents import _convolutional
+from epistemic_calibration.latents._convolutional import (
+    ConvolutionalAutoencoder,
     default_latent_size,
-    encode,
-    load_weights,
-    n_dead_units,
-    reconstruct,
-    save_weights,
-    scale_latents,
-    train_autoencoder,
 )
+from epistemic_calibration.latents.autoencoder import Autoencoder
 from epistemic_calibration.seeds import derive_seed
 
 OPTIONS = {"n_epochs": 2, "batch_size": 32, "latent_size": 8, "device": "cpu"}
@@ -35,8 +30,7 @@ def blobs(n, height=12, width=12, channels=1, seed=0):
 @pytest.fixture(scope="module")
 def trained():
     images = blobs(300)
-    model, history = train_autoencoder(
-        images,
+    encoder = Autoencoder(
         random_state=0,
         latent_size=32,
         n_epochs=15,
@@ -44,7 +38,7 @@ def trained():
         learning_rate=3e-3,
         device="cpu",
     )
-    return model, history, images
+    return encoder.fit(images), images
 
 
 @pytest.mark.parametrize(
@@ -52,7 +46,7 @@ def trained():
     [((28, 28, 1), 64, 1568), ((32, 32, 3), 256, 2048)],
 )
 def test_the_paper_s_layers(shape, latent_size, flat):
-    model = Autoencoder(shape)
+    model = ConvolutionalAutoencoder(shape)
     channels = shape[2]
     shapes = {name: tuple(p.shape) for name, p in model.named_parameters() if "weight" in name}
     assert shapes == {
@@ -87,10 +81,10 @@ def test_default_latent_size(shape, latent_size):
     [(28, 28, 1), (32, 32, 3), (8, 8, 1), (7, 7, 1), (30, 30, 3), (9, 14, 1), (5, 4, 3), (1, 2, 1)],
 )
 def test_images_come_back_in_their_shape(shape):
-    model = Autoencoder(shape, 5)
     images = np.random.default_rng(0).random((3, *shape))
-    latents = encode(model, images, device="cpu")
-    again = reconstruct(model, images, device="cpu")
+    encoder = Autoencoder(n_epochs=1, latent_size=5, device="cpu").fit(images)
+    latents = encoder.encode(images)
+    again = encoder.reconstruct(images)
     assert latents.shape == (3, 5)
     assert again.shape == images.shape
     assert latents.dtype == again.dtype == np.float32
@@ -100,13 +94,14 @@ def test_images_come_back_in_their_shape(shape):
 
 
 def test_the_loss_falls_below_that_of_the_mean_image(trained):
-    model, history, images = trained
+    encoder, images = trained
+    history = encoder.history()
     assert list(history["epoch"]) == list(range(1, 16))
     assert (np.diff(history["seconds"]) > 0).all()
     pixels = images / 255
     variance = pixels.var(axis=0).mean()
     assert history["loss"].iloc[-1] < 0.5 * variance < history["loss"].iloc[0]
-    error = np.mean((reconstruct(model, images, device="cpu") - pixels) ** 2)
+    error = np.mean((encoder.reconstruct(images) - pixels) ** 2)
     # The last epoch's mean is taken while the weights still improve.
     assert error == pytest.approx(history["loss"].iloc[-1], rel=0.3)
 
@@ -114,12 +109,12 @@ def test_the_loss_falls_below_that_of_the_mean_image(trained):
 def test_training_is_that_of_a_plain_loop():
     images = blobs(50, channels=3)
     options = {**OPTIONS, "batch_size": 16, "learning_rate": 1e-3}
-    _, history = train_autoencoder(images, random_state=5, **options)
+    history = Autoencoder(random_state=5, **options).fit(images).history()
 
     torch_images = torch.from_numpy(images).permute(0, 3, 1, 2).contiguous() / 255
     state = torch.get_rng_state()
     torch.manual_seed(derive_seed(5, "weights"))
-    layers = Autoencoder((12, 12, 3), 8).to(memory_format=torch.contiguous_format)
+    layers = ConvolutionalAutoencoder((12, 12, 3), 8).to(memory_format=torch.contiguous_format)
     torch.set_rng_state(state)
     optimizer = torch.optim.Adam(layers.parameters(), lr=1e-3, foreach=False)
     generator = torch.Generator().manual_seed(derive_seed(5, "order"))
@@ -137,7 +132,7 @@ def test_training_is_that_of_a_plain_loop():
 
 
 def test_latents_that_say_nothing_are_warned_of(caplog):
-    train_autoencoder(blobs(100), random_state=0, **{**OPTIONS, "n_epochs": 1})
+    Autoencoder(**{**OPTIONS, "n_epochs": 1}).fit(blobs(100))
     assert "no better" in caplog.text
     assert "than the mean image" in caplog.text
 
@@ -147,39 +142,37 @@ def test_equal_seeds_give_equal_weights_and_leave_the_global_generators_alone():
     torch.manual_seed(1)
     np.random.seed(1)  # noqa: NPY002
     before = torch.get_rng_state(), np.random.get_state()[1].copy()  # noqa: NPY002
-    one, history = train_autoencoder(images, random_state=3, **OPTIONS)
+    one = Autoencoder(random_state=3, **OPTIONS).fit(images)
     assert torch.equal(torch.get_rng_state(), before[0])
     assert np.array_equal(np.random.get_state()[1], before[1])  # noqa: NPY002
     torch.manual_seed(2)
-    two, again = train_autoencoder(images, random_state=3, **OPTIONS)
-    other, _ = train_autoencoder(images, random_state=4, **OPTIONS)
-    for name, value in one.state_dict().items():
-        assert torch.equal(value, two.state_dict()[name])
-    assert not torch.equal(one.encoder[0].weight, other.encoder[0].weight)
-    assert list(history["loss"]) == list(again["loss"])
+    two = Autoencoder(random_state=3, **OPTIONS).fit(images)
+    other = Autoencoder(random_state=4, **OPTIONS).fit(images)
+    for name, value in one.network_.state_dict().items():
+        assert torch.equal(value, two.network_.state_dict()[name])
+    assert not torch.equal(one.network_.encoder[0].weight, other.network_.encoder[0].weight)
+    assert list(one.history()["loss"]) == list(two.history()["loss"])
 
 
 def test_floating_point_and_read_only_images_give_the_same_as_uint8():
     images = blobs(64)
     pixels = (images.astype(np.float32) / np.float32(255))[::-1].copy()[::-1]
     pixels.flags.writeable = False
-    one, _ = train_autoencoder(images, random_state=0, **OPTIONS)
-    two, _ = train_autoencoder(pixels, random_state=0, **OPTIONS)
-    assert np.array_equal(
-        encode(one, images, device="cpu"), encode(two, pixels.astype(np.float64), device="cpu")
-    )
+    one = Autoencoder(**OPTIONS).fit(images)
+    two = Autoencoder(**OPTIONS).fit(pixels)
+    assert np.array_equal(one.encode(images), two.encode(pixels.astype(np.float64)))
 
 
 def test_encoding_does_not_depend_on_the_batches(trained):
-    model, _, images = trained
-    whole = encode(model, images, device="cpu")
-    parts = encode(model, images, batch_size=7, device="cpu")
+    encoder, images = trained
+    whole = _convolutional.encode(encoder.network_, images, device="cpu")
+    parts = _convolutional.encode(encoder.network_, images, batch_size=7, device="cpu")
     np.testing.assert_allclose(parts, whole, rtol=1e-4, atol=1e-5)
 
 
 def test_progress_is_logged(caplog):
     with caplog.at_level(logging.INFO, logger="epistemic_calibration"):
-        train_autoencoder(blobs(40), random_state=0, **OPTIONS)
+        Autoencoder(**OPTIONS).fit(blobs(40))
     text = caplog.text
     assert "40 images of 12x12x1, latent size 8" in text
     assert "epoch 1/2: loss" in text
@@ -188,7 +181,7 @@ def test_progress_is_logged(caplog):
 
 def test_a_loss_that_is_not_finite_is_an_error():
     with pytest.raises(FloatingPointError, match="loss is nan after epoch 1; try a learning_rate"):
-        train_autoencoder(blobs(100), random_state=0, **{**OPTIONS, "learning_rate": 1e38})
+        Autoencoder(**{**OPTIONS, "learning_rate": 1e38}).fit(blobs(100))
 
 
 @pytest.mark.parametrize(
@@ -207,42 +200,56 @@ def test_a_loss_that_is_not_finite_is_an_error():
     ],
 )
 def test_wrong_arguments_are_named(changes, message):
-    arguments = {"images": blobs(10), "random_state": 0, **OPTIONS, **changes}
+    arguments = {"images": blobs(10), **OPTIONS, **changes}
+    images = arguments.pop("images")
     with pytest.raises(ValueError, match=message):
-        train_autoencoder(arguments.pop("images"), **arguments)
+        Autoencoder(**arguments).fit(images)
 
 
 def test_images_of_another_shape_are_refused(trained):
-    model, *_ = trained
-    with pytest.raises(ValueError, match=r"\(9, 9, 1\); the autoencoder was trained on \(12, 12"):
-        encode(model, blobs(3, 9, 9), device="cpu")
+    encoder, _ = trained
+    message = r"\(9, 9, 1\); the encoder 'autoencoder' was fitted on \(12, 12"
+    with pytest.raises(ValueError, match=message):
+        encoder.encode(blobs(3, 9, 9))
 
 
 def test_weights_come_back_from_their_file(trained, tmp_path):
-    model, _, images = trained
+    encoder, images = trained
     path = tmp_path / "weights.safetensors"
-    save_weights(model, path, {"provenance": '{"seed": 0}'})
+    encoder.save(path, {"provenance": '{"seed": 0}'})
     state = torch.get_rng_state()
-    again, metadata = load_weights(path)
+    again = Autoencoder.load(path)
     assert torch.equal(torch.get_rng_state(), state)
-    assert metadata["provenance"] == '{"seed": 0}'
-    assert metadata["architecture"] == {"image_shape": [12, 12, 1], "latent_size": 32}
-    assert np.array_equal(encode(again, images, device="cpu"), encode(model, images, device="cpu"))
-    assert np.array_equal(
-        reconstruct(again, images, device="cpu"), reconstruct(model, images, device="cpu")
-    )
+    assert again.metadata_ == {"provenance": '{"seed": 0}'}
+    assert again.image_shape_ == (12, 12, 1)
+    assert again.latent_size == again.network_.latent_size == 32
+    assert again.network_.encoder[0].weight.is_contiguous(memory_format=torch.channels_last)
+    # Where the network runs is not saved.
+    assert again.device == "auto"
+    again.device = "cpu"
+    assert np.array_equal(again.encode(images), encoder.encode(images))
+    assert np.array_equal(again.reconstruct(images), encoder.reconstruct(images))
     other = tmp_path / "again.safetensors"
-    save_weights(again, other, {"provenance": '{"seed": 0}'})
+    again.save(other, {"provenance": '{"seed": 0}'})
     assert other.read_bytes() == path.read_bytes()
+
+
+def test_latent_size_auto_comes_back_from_the_file(tmp_path):
+    images = blobs(40, 28, 28)
+    encoder = Autoencoder(n_epochs=1, device="cpu").fit(images)
+    encoder.save(tmp_path / "weights.safetensors")
+    again = Autoencoder.load(tmp_path / "weights.safetensors")
+    assert again.latent_size == "auto"
+    assert again.encode(images).shape == (40, 64)
 
 
 @pytest.mark.parametrize("n_bytes", [0, 5, 200, -1])
 def test_a_truncated_file_of_weights_is_named(trained, tmp_path, n_bytes):
     path = tmp_path / "weights.safetensors"
-    save_weights(trained[0], path)
+    trained[0].save(path)
     path.write_bytes(path.read_bytes()[:n_bytes])
     with pytest.raises(ValueError, match=r"weights\.safetensors cannot be read"):
-        load_weights(path)
+        Autoencoder.load(path)
 
 
 def test_a_file_of_other_weights_is_refused(tmp_path):
@@ -250,40 +257,4 @@ def test_a_file_of_other_weights_is_refused(tmp_path):
 
     save_file({"x": torch.zeros(2)}, str(tmp_path / "other.safetensors"))
     with pytest.raises(ValueError, match=r"other\.safetensors cannot be read"):
-        load_weights(tmp_path / "other.safetensors")
-
-
-def test_scaling_leaves_dead_units_as_they_are():
-    rng = np.random.default_rng(0)
-    train = rng.gamma(2, 3, (50, 5)).astype(np.float32)
-    test = rng.gamma(2, 3, (20, 5)).astype(np.float32)
-    # The mean of this constant is not exact: its computed variance is positive.
-    train[:, 1], train[:, 3] = 0, np.float32(0.1)
-    assert n_dead_units(train) == 2
-    alive = [0, 2, 4]
-
-    same = scale_latents(train, test, "none")
-    assert np.array_equal(same[0], train)
-    assert np.array_equal(same[1], test)
-
-    standard = scale_latents(train, test, "standard")
-    np.testing.assert_allclose(standard[0][:, alive].mean(axis=0), 0, atol=1e-6)
-    np.testing.assert_allclose(standard[0][:, alive].std(axis=0), 1, rtol=1e-6)
-    minmax = scale_latents(train, test, "minmax")
-    assert np.array_equal(minmax[0][:, alive].min(axis=0), np.zeros(3))
-    assert np.array_equal(minmax[0][:, alive].max(axis=0), np.ones(3))
-    for scaled in (standard, minmax):
-        assert np.array_equal(scaled[0][:, [1, 3]], train[:, [1, 3]])
-        assert np.array_equal(scaled[1][:, [1, 3]], test[:, [1, 3]])
-        assert scaled[0].dtype == scaled[1].dtype == np.float32
-        # The test set is moved by what the training set says.
-        slope = (scaled[0][0] - scaled[0][1])[alive] / (train[0] - train[1])[alive]
-        expected = scaled[0][0, alive] + slope * (test[0] - train[0])[alive]
-        np.testing.assert_allclose(scaled[1][0, alive], expected, rtol=1e-4, atol=1e-5)
-
-
-def test_scaling_names_wrong_arguments():
-    with pytest.raises(ValueError, match="scaling='robust'; it must be one of none, standard"):
-        scale_latents(np.ones((2, 2)), np.ones((2, 2)), "robust")
-    with pytest.raises(ValueError, match="the same units"):
-        scale_latents(np.ones((2, 2)), np.ones((2, 3)), "none")
+        Autoencoder.load(tmp_path / "other.safetensors")

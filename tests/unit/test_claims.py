@@ -2,7 +2,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from epistemic_calibration.claims import (
+from epistemic_calibration.paper.claims import (
     ACTIVE_METHODS,
     CLAIMS,
     COLUMNS,

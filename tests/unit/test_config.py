@@ -1,20 +1,28 @@
 """A wrong configuration stops early, and says which key, which value, and what is allowed."""
 
 import copy
-import re
+import json
+import os
+import runpy
+import subprocess
 import sys
 from pathlib import Path
 
+import jsonschema
 import pytest
 import yaml
 
-from epistemic_calibration.config import (
-    RESERVED_NAMES,
+from epistemic_calibration.data import available_sources
+from epistemic_calibration.latents import available_encoders
+from epistemic_calibration.methods import available_methods, load_method
+from epistemic_calibration.workflow.config import (
+    SCHEMA_PATH,
     ConfigError,
+    check_duplicate_keys,
+    json_schema,
     resolve_config,
     retype_overrides,
 )
-from epistemic_calibration.methods import available_methods, load_method
 
 ROOT = Path(__file__).parents[2]
 SHIPPED = yaml.safe_load((ROOT / "config.yaml").read_text())
@@ -27,15 +35,8 @@ def config():
 
 def fault(config):
     with pytest.raises(ConfigError) as caught:
-        resolve_config(config)
+        resolve_config(config, reserved=["tables"])
     return str(caught.value)
-
-
-def test_no_data_set_can_have_the_name_of_a_rule_or_target():
-    files = [ROOT / "Snakefile", *(ROOT / "rules").glob("*.smk")]
-    rules = {name for path in files for name in re.findall(r"(?m)^rule (\w+):", path.read_text())}
-    assert len(rules) > 20
-    assert rules <= RESERVED_NAMES
 
 
 def test_the_shipped_configuration_is_valid():
@@ -50,7 +51,100 @@ def test_the_shipped_configuration_names_every_parameter_of_every_method():
 
 def test_the_shipped_parameters_are_the_defaults():
     resolved = resolve_config({**SHIPPED, "methods": {name: {} for name in SHIPPED["methods"]}})
-    assert resolved["methods"] == resolve_config(SHIPPED)["methods"]
+    assert resolved.methods == resolve_config(SHIPPED).methods
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        "data_dir",
+        "device",
+        "threads",
+        "tasks_per_job",
+        "autoencoder",
+        "latents",
+        "scores",
+        "sensitivity",
+    ],
+)
+def test_the_shipped_settings_are_the_defaults(config, key):
+    del config[key]
+    assert resolve_config(config) == resolve_config(SHIPPED)
+
+
+def test_the_shipped_scores_and_sensitivity_name_every_setting():
+    resolved = resolve_config(SHIPPED)
+    assert resolved.datasets["mnist"].scores.model_dump() == SHIPPED["scores"]
+    assert resolved.sensitivity.model_dump() == SHIPPED["sensitivity"]
+
+
+def test_a_short_configuration_is_enough():
+    short = {
+        "benchmark": ["digits"],
+        "seeds": [0],
+        "datasets": {"digits": {"source": "sklearn", "name": "load_digits"}},
+        "methods": {"random_forest": {}},
+    }
+    resolved = resolve_config(short)
+    assert resolved.datasets["digits"].encoder == "autoencoder"
+    assert resolved.controls == resolved.toy == resolved.toy_demo == {}
+
+
+def test_the_configuration_of_the_workflow_tests_is_valid():
+    small_config = runpy.run_path(str(ROOT / "tests" / "conftest.py"))["small_config"]
+    resolved = resolve_config(small_config())
+    assert resolved.datasets["digits"].source["max_train"] == 300
+    assert resolved.datasets["digits"].encoder_parameters["latent_size"] == 8
+    assert list(resolved.toy_demo) == ["dataset", "eece_vs_noise"]
+
+
+def test_the_resolved_configuration_is_plain_data():
+    dumped = resolve_config(SHIPPED).model_dump(mode="json")
+    assert yaml.safe_load(yaml.safe_dump(dumped)) == dumped == json.loads(json.dumps(dumped))
+    assert dumped["datasets"]["digits"]["source"] == {
+        "source": "sklearn",
+        "name": "load_digits",
+        "test_fraction": 0.5,
+        "split_seed": 0,
+        "max_train": None,
+        "max_test": None,
+    }
+
+
+def test_the_schema_for_editors_is_that_of_the_code():
+    assert json.loads(SCHEMA_PATH.read_text()) == json_schema(), (
+        "run python -m epistemic_calibration.workflow.config"
+    )
+    first = (ROOT / "config.yaml").read_text().partition("\n")[0]
+    assert first == f"# yaml-language-server: $schema={SCHEMA_PATH.relative_to(ROOT)}"
+
+
+def test_the_schema_for_editors_finds_faults():
+    schema = json_schema()
+    jsonschema.Draft202012Validator.check_schema(schema)
+    validator = jsonschema.Draft202012Validator(schema)
+    assert not list(validator.iter_errors(SHIPPED))
+    for change in (
+        lambda c: c.update(seedz=[0]),
+        lambda c: c["methods"]["random_forest"].update(n_estimators=0),
+        lambda c: c["datasets"]["mnist"].update(path="x"),
+        lambda c: c["toy_demo"]["eece_vs_noise"].update(n_test=0),
+    ):
+        wrong = copy.deepcopy(SHIPPED)
+        change(wrong)
+        assert list(validator.iter_errors(wrong))
+
+
+def test_importing_the_configuration_loads_no_heavy_library():
+    code = (
+        "import sys, yaml; from epistemic_calibration.workflow.config import resolve_config; "
+        f"resolve_config(yaml.safe_load(open({str(ROOT / 'config.yaml')!r}))); "
+        "print({'torch', 'sklearn', 'matplotlib', 'pandas'} & set(sys.modules))"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "workflow_scripts")}
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True)
+    assert done.stdout.strip() == "set()", done.stdout + done.stderr
 
 
 def test_the_shipped_configuration_runs_every_method_and_control():
@@ -68,20 +162,54 @@ def test_resolving_does_not_change_its_argument(config):
 def test_a_data_set_inherits_and_overrides_blocks(config):
     config["datasets"]["digits"]["scores"] = {"n_bins": 7}
     resolved = resolve_config(config)
-    assert resolved["datasets"]["digits"]["scores"] == {**config["scores"], "n_bins": 7}
-    assert resolved["datasets"]["mnist"]["scores"] == config["scores"]
+    scores = {name: dataset.scores.model_dump() for name, dataset in resolved.datasets.items()}
+    assert scores["digits"] == {**config["scores"], "n_bins": 7}
+    assert scores["mnist"] == config["scores"]
+    assert resolved.datasets["digits"].encoder_parameters["n_epochs"] == 60
+    assert resolved.datasets["mnist"].encoder_parameters["n_epochs"] == 5
+
+
+def test_a_data_set_may_have_an_encoder_of_its_own(config):
+    config["pca"] = {"n_components": 10}
+    config["datasets"]["mnist"]["latents"] = {"encoder": "pca", "n_neighbors": 15}
+    config["datasets"]["cifar10"] |= {"latents": {"encoder": "pca"}, "pca": {"n_components": 20}}
+    resolved = resolve_config(config).datasets
+    mnist, cifar10 = resolved["mnist"], resolved["cifar10"]
+    assert (mnist.encoder, mnist.encoder_parameters) == ("pca", {"n_components": 10})
+    assert (mnist.n_neighbors, mnist.scaling) == (15, "none")
+    assert (cifar10.encoder, cifar10.encoder_parameters) == ("pca", {"n_components": 20})
+    assert (resolved["digits"].encoder, resolved["digits"].n_neighbors) == ("autoencoder", 12)
+
+
+def test_values_are_not_converted(config):
+    for change in ({"threads": "1"}, {"threads": True}, {"threads": 1.0}, {"data_dir": 1}):
+        with pytest.raises(ConfigError, match=next(iter(change))):
+            resolve_config({**config, **change})
+    config["datasets"]["digits"]["scores"]["confidence_level"] = float("nan")
+    with pytest.raises(ConfigError, match="confidence_level: nan should be a finite number"):
+        resolve_config(config)
+
+
+def test_equal_settings_resolve_equally_however_they_are_written(config):
+    config["methods"]["bayesian_logistic_regression"]["min_effective_sample_size"] = 100.0
+    config["toy"]["eece_vs_noise"]["noise_levels"][0] = 0.0
+    dumped = [json.dumps(resolve_config(c).model_dump()) for c in (config, SHIPPED)]
+    assert dumped[0] == dumped[1]
 
 
 def test_device_reaches_the_methods_that_take_one(config):
     config["device"] = "cpu"
-    resolved = resolve_config(config)["methods"]
-    assert resolved["deep_ensemble"]["parameters"]["device"] == "cpu"
-    assert "device" not in resolved["random_forest"]["parameters"]
+    config["methods"]["laplace"]["device"] = "cuda"
+    resolved = resolve_config(config)
+    assert resolved.methods["deep_ensemble"].parameters["device"] == "cpu"
+    assert resolved.methods["laplace"].parameters["device"] == "cuda"
+    assert "device" not in resolved.methods["random_forest"].parameters
+    assert resolved.datasets["digits"].encoder_parameters["device"] == "cpu"
 
 
 def test_a_method_left_out_is_left_out_of_the_toy_experiments(config):
     config["methods"].pop("random_forest")
-    resolved = resolve_config(config)["toy"]
+    resolved = resolve_config(config).toy
     assert "random_forest" not in resolved["eece_per_method"]["methods"]
     assert "eece_vs_noise" not in resolved
     assert set(resolved) == set(config["toy"]) - {
@@ -94,17 +222,63 @@ def test_a_method_left_out_is_left_out_of_the_toy_experiments(config):
 
 def test_the_demo_changes_only_what_it_names(config):
     resolved = resolve_config(config)
-    full, demo = resolved["toy"]["eece_vs_noise"], resolved["toy_demo"]["eece_vs_noise"]
-    changed = {**full, **config["toy_demo"]["eece_vs_noise"], "seeds": [0, 1]}
-    assert demo == changed
+    full, demo = resolved.toy["eece_vs_noise"], resolved.toy_demo["eece_vs_noise"]
+    arguments = {**full["arguments"], **config["toy_demo"]["eece_vs_noise"]}
+    assert demo == {**full, "arguments": arguments, "seeds": [0, 1]}
+    # An experiment's own seeds hold in the demo, too.
+    assert resolved.toy["uncertainty_maps"]["seeds"] == [0]
+    assert resolved.toy_demo["uncertainty_maps"]["seeds"] == [0]
+
+
+def test_toy_experiments_have_complete_arguments(config):
+    resolved = resolve_config(config).toy
+    assert resolved["dataset"] == {
+        "seeds": list(range(10)),
+        "methods": [],
+        "arguments": {"n_samples": 500},
+    }
+    assert resolved["eece_per_method"]["methods"] == list(config["methods"])
+    assert resolved["eece_per_method"]["arguments"] == {
+        "n_train": 50,
+        "n_test": 40000,
+        "n_bins": 100,
+        "binning": "kmeans",
+    }
+    active = {n for n in config["methods"] if load_method(n).family == "active"}
+    assert set(resolved["binning_study"]["methods"]) == active
 
 
 def test_one_method_twice_with_other_parameters(config):
     config["methods"]["small_forest"] = {"method": "random_forest", "n_estimators": 5}
-    resolved = resolve_config(config)["methods"]["small_forest"]
-    assert resolved["implementation"] == "random_forest"
-    assert resolved["parameters"]["n_estimators"] == 5
-    assert resolved["label"] == "small_forest"
+    resolved = resolve_config(config).methods["small_forest"]
+    assert resolved.implementation == "random_forest"
+    assert resolved.parameters["n_estimators"] == 5
+    assert resolved.label == "small_forest"
+
+
+def test_predictions_made_elsewhere(config):
+    entry = {"predictions": "p/{dataset}_{task}.npz", "label": "Mine", "datasets": ["digits"]}
+    config["methods"]["mine"] = entry
+    resolved = resolve_config(config)
+    mine = resolved.methods["mine"]
+    assert (mine.implementation, mine.predictions) == (None, entry["predictions"])
+    assert (mine.label, mine.family, mine.datasets) == ("Mine", "active", ["digits"])
+    assert "mine" not in resolved.toy["eece_per_method"]["methods"]
+
+
+def test_neighbours_are_needed_where_a_method_runs(config):
+    config["datasets"]["digits"]["latents"] = {"n_neighbors": 5}
+    assert "stores for data set digits" in fault(config)
+    for name in ("eknn", "likelihood"):
+        config["methods"][name]["datasets"] = ["mnist"]
+    resolve_config(config)
+
+
+def test_a_key_given_twice_is_named_with_its_line(tmp_path):
+    path = tmp_path / "config.yaml"
+    path.write_text("a: 1\nb:\n  c: 1\n  c: 2\n")
+    with pytest.raises(ConfigError, match=r"b\.c: given twice, the second time in line 4 of "):
+        check_duplicate_keys(path)
 
 
 def test_overrides_of_the_command_line_have_types():
@@ -132,7 +306,7 @@ def test_a_file_of_a_method_may_define_dataclasses(config, tmp_path):
         "    label = 'Mine'\n"
     )
     config["methods"]["mine"] = {"file": "mine.py"}
-    assert resolve_config(config, base_dir=tmp_path)["methods"]["mine"]["family"] == "control"
+    assert resolve_config(config, base_dir=tmp_path).methods["mine"].family == "control"
 
 
 def test_methods_may_have_files_of_the_same_name_beside_them(config, tmp_path):
@@ -166,11 +340,81 @@ def test_a_method_from_a_file(config, tmp_path):
         "    def sample_hypotheses(self, X): return X[:, : self.k]\n"
     )
     config["methods"]["mine"] = {"file": "mine.py", "k": 2}
-    resolved = resolve_config(config, base_dir=tmp_path)["methods"]["mine"]
-    assert resolved["parameters"] == {"k": 2}
+    resolved = resolve_config(config, base_dir=tmp_path).methods["mine"]
+    assert resolved.parameters == {"k": 2}
     config["methods"]["mine"]["k"] = 0
     with pytest.raises(ConfigError, match=r"methods\.mine\.k: 0 is less than the minimum of 1"):
         resolve_config(config, base_dir=tmp_path)
+    config["methods"]["mine"] = {"file": "mine.py", "kk": 2}
+    with pytest.raises(ConfigError, match=r"mine\.kk: unknown key, did you mean 'k'\?; allowed: k"):
+        resolve_config(config, base_dir=tmp_path)
+
+
+METHOD = """\
+from dataclasses import dataclass
+from typing import Annotated, ClassVar, Literal
+from epistemic_calibration.methods import Method
+from epistemic_calibration.parameters import parameter
+
+@dataclass(kw_only=True, eq=False)
+class Mine(Method):
+    {fields}
+
+    def fit(self, X, y): return self
+    def sample_hypotheses(self, X): return X
+"""
+
+
+def resolved_fields(config, tmp_path, fields, **given):
+    (tmp_path / "mine.py").write_text(METHOD.format(fields="\n    ".join(fields)))
+    config["methods"]["mine"] = {"file": "mine.py", **given}
+    return resolve_config(config, base_dir=tmp_path).methods["mine"].parameters
+
+
+def test_a_method_from_a_file_whose_parameters_are_fields(config, tmp_path):
+    fields = [
+        "k: int = parameter(3, ge=1, description='neighbours')",
+        "kind: Literal['a', 'b'] | None = None",
+        "sizes: tuple[Annotated[int, {'ge': 1}], ...] = parameter((4, 5), min_length=1)",
+        "size: Literal['auto'] | int = parameter('auto', ge=2)",
+        "plain: float = 1",
+        "pair: tuple[int, int] = (1, 2)",
+    ]
+    assert resolved_fields(config, tmp_path, fields, sizes=[6], size=2) == {
+        "k": 3,
+        "kind": None,
+        "sizes": [6],
+        "size": 2,
+        "plain": 1.0,
+        "pair": [1, 2],
+    }
+    wrong = {"k": 0, "kind": "c", "sizes": [], "size": 1, "plain": "x", "pair": [1]}
+    with pytest.raises(ConfigError) as caught:
+        resolved_fields(config, tmp_path, fields, **wrong)
+    assert caught.value.faults == [
+        "methods.mine.k: 0 should be greater than or equal to 1 (neighbours)",
+        "methods.mine.kind: 'c' should be 'a' or 'b'",
+        "methods.mine.sizes: [] should have at least 1 item, not 0",
+        "methods.mine.size: 1 should be 'auto' or should be greater than or equal to 2",
+        "methods.mine.plain: 'x' should be a valid number",
+        "methods.mine.pair: [1] should have at least 2 items, not 1",
+    ]
+    with pytest.raises(ConfigError, match=r"methods\.mine\.sizes\.1: 0 should be greater"):
+        resolved_fields(config, tmp_path, fields, sizes=[1, 0])
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        (["k: int = parameter(0, ge=1)"], r"methods\.mine\.k: 0 should be greater"),
+        (["k: Unheard = 1"], r"methods\.mine: NameError: name 'Unheard' is not defined"),
+        (["family: ClassVar[str] = 'x'"], r"methods\.mine\.family: 'x' should be 'active'"),
+        (["raise RuntimeError('of my own')"], r"methods\.mine: RuntimeError: of my own"),
+    ],
+)
+def test_faults_of_a_users_file_are_named(config, tmp_path, fields, words):
+    with pytest.raises(ConfigError, match=words):
+        resolved_fields(config, tmp_path, fields)
 
 
 @pytest.mark.parametrize(
@@ -249,6 +493,104 @@ def test_faults_are_named(config, change, words):
 def test_all_faults_are_told_at_once(config):
     config["seedz"] = 1
     config["threads"] = 0
+    config["benchmark"] = ["mnst"]
+    config["datasets"]["tables"] = {"source": "npz", "path": "a.npz", "max_test": 1}
+    config["methods"]["random_forest"] |= {"n_estimators": 0, "datasets": ["digit"]}
+    config["methods"]["eknn"]["alpa"] = 0.3
+    config["controls"]["Eknn"] = {"method": "eknn"}
+    config["toy"]["dataset"] = {"n_samples": 0}
+    config["toy_demo"]["eece_vs_noise"] = {"n_tests": 3}
+    with pytest.raises(ConfigError) as caught:
+        resolve_config(config, reserved=["tables"])
+    starts = {line.partition(":")[0] for line in caught.value.faults}
+    assert starts == {
+        "seedz",
+        "threads",
+        "benchmark",
+        "datasets.tables",
+        "datasets.tables.max_test",
+        "methods.random_forest.n_estimators",
+        "methods.random_forest.datasets",
+        "methods.eknn.alpa",
+        "controls.Eknn",
+        "toy.dataset.n_samples",
+        "toy_demo.eece_vs_noise.n_tests",
+    }
+    assert all(": " in line and "\n" not in line for line in caught.value.faults)
+
+
+def test_a_key_of_another_source_is_told_with_those_that_the_source_has(config):
+    config["datasets"]["mnist"] |= {"path": "pictures", "test_fraction": 0.2}
+    with pytest.raises(ConfigError) as caught:
+        resolve_config(config)
+    overrides = {"latents", "scores", *available_encoders()}
+    allowed = ", ".join(sorted({"name", "source", "tasks", "max_train", "max_test", *overrides}))
+    assert caught.value.faults == [
+        f"datasets.mnist.path: unknown key; allowed: {allowed}",
+        f"datasets.mnist.test_fraction: unknown key; allowed: {allowed}",
+    ]
+
+
+@pytest.mark.parametrize("source", available_sources())
+def test_an_unknown_key_of_any_source_is_named(config, source):
+    config["datasets"]["x"] = {"source": source, "zzz": 1}
     message = fault(config)
-    assert "seedz" in message
-    assert "threads" in message
+    assert "datasets.x.zzz: unknown key; allowed: " in message
+    assert "datasets.x: missing key(s) " in message
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "line"),
+    [
+        ("seeds", "0", "seeds: '0' should be a valid list ("),
+        ("device", "gpu", "device: 'gpu' should be 'auto', 'cpu' or 'cuda', did you mean 'cpu'? ("),
+        ("scores", None, "scores: None should be a block of keys and values"),
+        ("methods", [], "methods: [] should be a block of keys and values"),
+        ("methods", {"eknn": None}, "methods.eknn: None should be a block of keys and values"),
+        ("datasets", {"x": 3}, "datasets.x: 3 should be a block of keys and values"),
+        ("datasets", {"x": {"path": "y"}}, "datasets.x: missing key(s) source"),
+        ("benchmark", [], "benchmark: [] should have at least 1 item, not 0"),
+        ("methods", {"p": {"predictions": "x.npz"}}, "methods.p.predictions: 'x.npz' does not "),
+        (
+            "methods",
+            {"p": {"predictions": "{task}.npz", "k": 3}},
+            "methods.p.k: predictions made elsewhere take no parameters",
+        ),
+        (
+            "methods",
+            {"p": {"method": "eknn", "file": "p.py"}},
+            "methods.p: give one of method and file, not both",
+        ),
+        ("latents", {"encoder": "pcb"}, "latents.encoder: 'pcb' should be 'autoencoder', "),
+        ("autoencoder", {"latent_size": 0}, "autoencoder.latent_size: 0 should be "),
+        ("toy", {"calibration_plots": {}}, "toy.calibration_plots: missing key(s) variants"),
+        ("toy", {"dataset": {"methods": "all"}}, "toy.dataset.methods: unknown key; allowed: "),
+        (
+            "toy",
+            {"eece_vs_noise": {"methods": ["forest"]}},
+            "toy.eece_vs_noise.methods: no method 'forest'",
+        ),
+        (
+            "toy_demo",
+            {"eece_vs_noise": {"methods": ["forest"]}},
+            "toy_demo.eece_vs_noise.methods: no method 'forest'",
+        ),
+    ],
+)
+def test_what_a_fault_is_called(config, key, value, line):
+    lines = fault({**config, key: value}).splitlines()
+    assert any(told.startswith(line) for told in lines), lines
+
+
+@pytest.mark.parametrize(
+    ("tasks", "line"),
+    [
+        ("al", "'al' should be a valid list or should be 'all', did you mean 'all'? ("),
+        (["1", "1"], "['1', '1'] has non-unique elements ("),
+        ([], "[] should have at least 1 item, not 0 ("),
+    ],
+)
+def test_of_two_forms_the_one_that_was_meant_is_told(config, tasks, line):
+    config["datasets"]["digits"]["tasks"] = tasks
+    _, told = fault(config).splitlines()
+    assert told.startswith(f"datasets.digits.tasks: {line}")

@@ -1,14 +1,16 @@
 """The conda environments and the pip lock name the same versions."""
 
+import ast
 import re
+import sys
 from itertools import chain
 from pathlib import Path
 
 import pytest
 import yaml
 
-from epistemic_calibration.config import resolve_config
-from epistemic_calibration.plan import Plan
+from epistemic_calibration.workflow.plan import stages
+from epistemic_calibration.workflow.sources import SCRIPTS, source_files
 
 ROOT = Path(__file__).parents[2]
 ENVIRONMENTS = sorted((ROOT / "envs").glob("*.yaml"))
@@ -52,34 +54,38 @@ def test_every_environment_is_used_by_a_rule():
 
 
 def rules_with_environments():
-    """Yield (rule file, text of a rule, its stage, its environment)."""
+    """Yield the stage of every rule, and its environment."""
     for path in (ROOT / "rules").glob("*.smk"):
         for text in re.split(r"(?m)^ *(?=rule\b)", path.read_text())[1:]:
-            stage = re.search(r'sources\("(\w+)"\)', text)
+            stage = re.search(r'spec=spec\("(\w+)"', text)
             environment = re.search(r"envs/(\w+)\.yaml", text)
             if stage and environment:
                 yield stage[1], environment[1]
 
 
 @pytest.mark.parametrize(("stage", "environment"), sorted(set(rules_with_environments())))
-def test_environments_have_what_their_jobs_import(stage, environment):
-    import ast
-    import sys
-
-    plan = Plan(resolve_config(yaml.safe_load((ROOT / "config.yaml").read_text())))
-    entries = plan.entries if stage in ("hypotheses", "toy_data") else [None]
+def test_environments_have_what_their_jobs_import(stage, environment, one_job_per_stage):
+    plan, jobs = one_job_per_stage
     imported = set()
-    for path in {p for method in entries for p in plan.sources(stage, method)}:
-        if path.suffix != ".py":
-            continue
-        for node in ast.walk(ast.parse(path.read_text())):
-            if isinstance(node, ast.Import):
-                imported |= {alias.name.split(".")[0] for alias in node.names}
-            elif isinstance(node, ast.ImportFrom):
-                imported.add(node.module.split(".")[0])
-    imported -= {"epistemic_calibration", "__future__", *sys.stdlib_module_names}
+    methods = plan.fitted if "method" in jobs[stage] else [None]
+    for method in methods if stage in ("hypotheses", "toy_data") else [jobs[stage].get("method")]:
+        where = {**jobs[stage], **({"method": method} if method else {})}
+        needs = stages()[stage].needs(plan, **{name: str(value) for name, value in where.items()})
+        for path in source_files(SCRIPTS / f"{stage}.py", *needs.sources):
+            imported |= set(imports(path))
+    imported -= {"epistemic_calibration", "__future__", *stages(), *sys.stdlib_module_names}
     packages = {MODULE_TO_PACKAGE.get(name, name) for name in imported}
     assert packages <= {*environment_versions(ROOT / "envs" / f"{environment}.yaml"), *COME_ALONG}
+
+
+def imports(path):
+    if path.suffix != ".py":
+        return
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name.split(".")[0] for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield node.module.split(".")[0]
 
 
 def test_lock_pins_every_declared_dependency():

@@ -1,17 +1,17 @@
 """What every method keeps, found by the registry: a new file is covered by being there."""
 
 import inspect
-import json
 import subprocess
 import sys
+from typing import Annotated, Literal, get_args, get_origin, get_type_hints
 
-import jsonschema
 import numpy as np
+import pydantic
 import pytest
 
+from epistemic_calibration.latents._neighbors import nearest_neighbors
 from epistemic_calibration.methods import available_methods, load_method
 from epistemic_calibration.methods.base import Predictions
-from epistemic_calibration.neighbors import nearest_neighbors
 
 METHODS = available_methods()
 N_TRAIN, N_TEST, N_FEATURES = 60, 25, 3
@@ -66,19 +66,24 @@ def test_labels_are_unique():
     assert len(set(labels)) == len(labels)
 
 
-def test_schema_and_parameters_are_in_step(method_class):
+def test_fields_and_parameters_are_in_step(method_class):
     signature = inspect.signature(method_class.__init__).parameters
     assert all(p.kind is p.KEYWORD_ONLY for name, p in signature.items() if name != "self")
     assert "random_state" in signature
-    # As the configuration file would hold them.
-    defaults = json.loads(json.dumps(method_class.default_parameters()))
-    assert set(method_class.parameter_schema) == set(defaults)
+    fields, defaults = method_class.parameter_fields(), method_class.default_parameters()
+    assert set(fields) == set(defaults)
     assert set(signature) == {"self", "random_state", *defaults}
-    for name, schema in method_class.parameter_schema.items():
-        jsonschema.Draft202012Validator.check_schema(schema)
-        jsonschema.validate(defaults[name], schema)
-        with pytest.raises(jsonschema.ValidationError):
-            jsonschema.validate({"not": "a value"}, schema)
+    hints = get_type_hints(method_class, include_extras=True)
+    for name, field in fields.items():
+        bounds = {key: bound for key, bound in field.metadata.items() if key != "description"}
+        assert field.metadata["description"]
+        checked = pydantic.TypeAdapter(Annotated[hints[name], pydantic.Field(**bounds)])
+        assert checked.validate_python(defaults[name]) == defaults[name]
+        outside = {"ge": -1, "gt": 0, "le": 1, "lt": 0}
+        wrong = [bounds[key] + step for key, step in outside.items() if key in bounds]
+        for value in [{"not": "a value"}, *wrong, *([[]] if "min_length" in bounds else [])]:
+            with pytest.raises(pydantic.ValidationError):
+                checked.validate_python(value)
 
 
 def test_parameters_are_kept(method_class):
@@ -106,10 +111,11 @@ def test_reading_the_class_imports_nothing_heavy(name):
 
 
 def test_a_misspelt_choice_is_named(method_class):
-    for name, schema in method_class.parameter_schema.items():
-        # Whether there is a GPU is known when it is needed.
-        if "enum" in schema and name != "device":
-            with pytest.raises(ValueError, match=f"{name}='paer' must be"):
+    hints = get_type_hints(method_class)
+    for name in method_class.parameter_fields():
+        if get_origin(hints[name]) is Literal:
+            choices = " or ".join(map(repr, get_args(hints[name])))
+            with pytest.raises(ValueError, match=f"{name}='paer' must be {choices}"):
                 method_class(**{name: "paer"})
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from epistemic_calibration import networks as engine
+from epistemic_calibration.methods import _networks as engine
 from epistemic_calibration.methods.deep_ensemble import DeepEnsemble
 from epistemic_calibration.methods.dropconnect import DropConnect
 from epistemic_calibration.seeds import derive_seed

@@ -4,8 +4,8 @@ from itertools import combinations
 import numpy as np
 import pytest
 
+from epistemic_calibration.latents._neighbors import nearest_neighbors
 from epistemic_calibration.methods.eknn import EvidentialKNN
-from epistemic_calibration.neighbors import nearest_neighbors
 
 RNG = np.random.default_rng(0)
 X_TRAIN = RNG.standard_normal((40, 3))

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 import torch
 
+from epistemic_calibration.methods._networks import last_hidden_activations
 from epistemic_calibration.methods.deep_ensemble import DeepEnsemble
 from epistemic_calibration.methods.laplace import LastLayerLaplace
-from epistemic_calibration.networks import last_hidden_activations
 
 FAST = {"hidden_sizes": [10, 5], "n_epochs": 5, "learning_rate": 0.01, "device": "cpu"}
 

@@ -3,8 +3,8 @@ import logging
 import numpy as np
 import pytest
 
+from epistemic_calibration.latents._neighbors import nearest_neighbors
 from epistemic_calibration.methods.likelihood import Likelihood, plausibilities
-from epistemic_calibration.neighbors import nearest_neighbors
 
 
 def grid_plausibilities(p, n):

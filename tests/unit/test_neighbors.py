@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from scipy.spatial.distance import cdist
 
-from epistemic_calibration.neighbors import Neighbors, nearest_neighbors
+from epistemic_calibration.latents._neighbors import Neighbors, nearest_neighbors
 
 
 @pytest.fixture

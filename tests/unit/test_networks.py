@@ -11,8 +11,8 @@ from sklearn.neighbors import KNeighborsClassifier
 from torch import nn
 from torch.nn import functional as F
 
-from epistemic_calibration import networks as engine
-from epistemic_calibration.networks import (
+from epistemic_calibration.methods import _networks as engine
+from epistemic_calibration.methods._networks import (
     DropConnect,
     Dropout,
     dropconnect_hypotheses,

@@ -1,14 +1,15 @@
 """Specs hold what a job depends on, and nothing else."""
 
 import copy
+import dataclasses
 from pathlib import Path
 
 import numpy as np
 import pytest
 import yaml
 
-from epistemic_calibration.config import resolve_config
-from epistemic_calibration.plan import Plan
+from epistemic_calibration.workflow.config import resolve_config
+from epistemic_calibration.workflow.plan import Plan, stages
 
 ROOT = Path(__file__).parents[2]
 SHIPPED = yaml.safe_load((ROOT / "config.yaml").read_text())
@@ -23,7 +24,7 @@ def plan(change=lambda config: None, base_dir=ROOT):
 
 def fingerprints(plan):
     found = {"images": plan.fingerprint("images", dataset="digits")}
-    for stage in ("autoencoder", "latents", "neighbors"):
+    for stage in ("encoder", "latents", "neighbors"):
         found[stage] = plan.fingerprint(stage, **DIGITS)
     for method in ("random_forest", "eknn"):
         for stage in ("hypotheses", "scores"):
@@ -55,7 +56,11 @@ def fingerprints(plan):
         ),
         (
             lambda c: c["latents"].update(scaling="standard"),
-            set(fingerprints(plan())) - {"images", "autoencoder"},
+            set(fingerprints(plan())) - {"images", "encoder"},
+        ),
+        (
+            lambda c: c["latents"].update(encoder="pca"),
+            set(fingerprints(plan())) - {"images"},
         ),
         (lambda c: c["datasets"]["digits"].update(split_seed=1), set(fingerprints(plan()))),
         (lambda c: c.update(threads=2), set(fingerprints(plan()))),
@@ -64,6 +69,39 @@ def fingerprints(plan):
 def test_a_change_reaches_what_depends_on_it(change, changed):
     before, after = fingerprints(plan()), fingerprints(plan(change))
     assert {name for name in before if before[name] != after[name]} == changed
+
+
+@pytest.mark.parametrize("stage", stages())
+def test_a_job_reads_its_settings_back_as_they_were_planned(stage, one_job_per_stage):
+    planned, jobs = one_job_per_stage
+    spec = planned.spec(stage, **jobs[stage])
+    settings = stages()[stage].settings(**spec["settings"])
+    assert dataclasses.asdict(settings) == spec["settings"]
+    # What the step reads of the settings, it has.
+    assert set(spec["inputs"]) <= {name.rstrip("*") for name in stages()[stage].inputs}
+    assert f"workflow_scripts/{stage}.py" in spec["sources"]
+
+
+def test_the_path_of_a_spec_tells_people_and_specs_apart():
+    first, second = (
+        plan(lambda c, n=n: c["scores"].update(ece_n_bins=n)).spec_path(
+            "scores", method="eknn", **DIGITS
+        )
+        for n in (10, 11)
+    )
+    assert first != second
+    for path in (first, second):
+        assert path.startswith("results/specs/scores/digits-eknn-0-")
+        assert len(path) < 100
+
+
+def test_a_hundred_seeds_and_data_sets_are_no_longer_a_command_line():
+    def many(config):
+        config["seeds"] = list(range(100))
+
+    planned = plan(many)
+    assert len(planned.spec_path("tables", dataset="digits")) < 100
+    assert len(planned.spec("tables", dataset="digits")["inputs"]["scores"]) == 100 * 10
 
 
 def test_tasks_are_the_classes_in_their_order():

@@ -3,16 +3,14 @@
 import re
 import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 from sklearn.metrics import brier_score_loss
 
-from epistemic_calibration.plan import SCRIPTS
-from epistemic_calibration.predictions import PredictionsError, import_tasks, read_predictions
-from epistemic_calibration.provenance import fingerprint, read_npz, write_npz
+from epistemic_calibration.predictions import PredictionsError, read_predictions
+from epistemic_calibration.workflow.sources import SCRIPTS
 
 RNG = np.random.default_rng(0)
 Y_TRUE = RNG.integers(0, 2, 200)
@@ -112,29 +110,3 @@ def test_the_script_tells_a_fault_in_one_line(tmp_path):
     done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
     assert done.returncode == 1
     assert done.stderr == "evaluate_predictions: no such file of predictions: nowhere.npz\n"
-
-
-@pytest.fixture
-def latents(tmp_path):
-    path = tmp_path / "latents.npz"
-    spec = {"stage": "latents"}
-    write_npz(path, {"y_test": Y_TRUE, "class_names": np.array(["cat", "dog"])}, spec)
-    settings = {"dataset": "pets", "method": "mine", "seed": 0}
-    return path, {"settings": settings, "inputs": {"latents": fingerprint(spec)}}
-
-
-def test_import_writes_the_contract_file(npz, latents, tmp_path):
-    latents_path, spec = latents
-    output = tmp_path / "out" / "dog.npz"
-    import_tasks(spec, latents_path=latents_path, input_paths=[npz], output_paths=[output])
-    arrays, record = read_npz(output, expected_fingerprint=fingerprint(spec))
-    assert record["task"] == "dog"
-    np.testing.assert_array_equal(arrays["y_true"], Y_TRUE)
-
-
-def test_import_refuses_labels_in_another_order(npz, latents, tmp_path):
-    latents_path, spec = latents
-    with pytest.raises(PredictionsError, match="differs from the labels of task cat in 200 of 200"):
-        import_tasks(
-            spec, latents_path=latents_path, input_paths=[npz], output_paths=[Path("cat.npz")]
-        )

@@ -5,22 +5,34 @@ import json
 import numpy as np
 import pytest
 
-from epistemic_calibration.provenance import (
+from epistemic_calibration.files import atomic_path
+from epistemic_calibration.workflow.provenance import (
     StaleResultError,
-    atomic_path,
     canonical_json,
+    check_inputs,
+    file_digest,
     fingerprint,
-    provenance_record,
     read_npz,
-    read_provenance_json,
+    read_receipt,
+    read_spec,
+    receipt_path,
+    spec_path,
     write_npz,
+    write_receipt,
+    write_spec,
 )
 
-SPEC = {"stage": "latents", "settings": {"a": 1, "b": 2}, "inputs": {}, "sources": {}}
+SPEC = {
+    "stage": "latents",
+    "where": {"dataset": "digits", "seed": "0"},
+    "settings": {"a": 1, "b": 2},
+    "inputs": {},
+    "sources": {},
+}
 
 
 def test_fingerprint_ignores_the_order_of_keys():
-    reordered = {"inputs": {}, "sources": {}, "settings": {"b": 2, "a": 1}, "stage": "latents"}
+    reordered = dict(reversed(SPEC.items())) | {"settings": {"b": 2, "a": 1}}
     assert fingerprint(reordered) == fingerprint(SPEC)
 
 
@@ -34,28 +46,45 @@ def test_canonical_json_refuses_nan():
         canonical_json({"a": float("nan")})
 
 
+def test_a_spec_is_kept_under_a_name_for_people_and_its_own_fingerprint(tmp_path):
+    write_spec(SPEC, tmp_path)
+    path = tmp_path / spec_path(SPEC)
+    assert path.parent == tmp_path / "results/specs/latents"
+    assert path.name == f"digits-0-{fingerprint(SPEC)[:16]}.json"
+    assert read_spec(path) == SPEC
+
+
+def test_an_edited_or_lost_spec_is_refused(tmp_path):
+    write_spec(SPEC, tmp_path)
+    path = tmp_path / spec_path(SPEC)
+    path.write_text(path.read_text().replace('"a": 1', '"a": 3'))
+    with pytest.raises(StaleResultError, match="is not what its name says"):
+        read_spec(path)
+    path.write_text(path.read_text()[:40])
+    with pytest.raises(StaleResultError, match="cannot be read"):
+        read_spec(path)
+    path.unlink()
+    with pytest.raises(StaleResultError, match="cannot be read"):
+        read_spec(path)
+
+
 def test_round_trip(tmp_path):
     path = tmp_path / "folder" / "x.npz"
     write_npz(path, {"x": np.arange(5), "names": np.array(["a", "bé"])}, SPEC, task="a")
-    arrays, record = read_npz(path, expected_fingerprint=fingerprint(SPEC))
+    arrays, record = read_npz(path)
     np.testing.assert_array_equal(arrays["x"], np.arange(5))
     assert list(arrays["names"]) == ["a", "bé"]
     assert record["task"] == "a"
     assert record["spec"] == SPEC
+    assert record["fingerprint"] == fingerprint(SPEC)
     assert [p.name for p in path.parent.iterdir()] == ["x.npz"]
+    assert set(read_npz(path, ["x", "absent"])[0]) == {"x"}
 
 
 def test_the_same_content_makes_the_same_bytes(tmp_path):
     for name in ("a.npz", "b.npz"):
         write_npz(tmp_path / name, {"x": np.arange(5)}, SPEC)
     assert (tmp_path / "a.npz").read_bytes() == (tmp_path / "b.npz").read_bytes()
-
-
-def test_another_fingerprint_is_refused_with_the_file_named(tmp_path):
-    path = tmp_path / "x.npz"
-    write_npz(path, {"x": np.arange(5)}, SPEC)
-    with pytest.raises(StaleResultError, match=r"x\.npz was made from other settings"):
-        read_npz(path, expected_fingerprint=fingerprint({**SPEC, "stage": "scores"}))
 
 
 @pytest.mark.parametrize("keep", [0, 10, 0.5, 0.99])
@@ -87,7 +116,7 @@ def test_a_foreign_npz_is_refused(tmp_path):
 
 def test_pickles_are_not_loaded(tmp_path):
     path = tmp_path / "x.npz"
-    record = np.array(canonical_json(provenance_record(SPEC)))
+    record = np.array(canonical_json({"spec": SPEC}))
     np.savez(path, x=np.array([{"a": 1}], dtype=object), provenance=record)
     with pytest.raises(StaleResultError, match="pickle"):
         read_npz(path)
@@ -108,10 +137,53 @@ def test_a_failed_write_leaves_the_old_file_and_no_rest(tmp_path):
     assert [p.name for p in tmp_path.iterdir()] == ["x.csv"]
 
 
-def test_json_provenance_is_checked():
-    record = json.dumps(provenance_record(SPEC))
-    assert read_provenance_json("w", record, fingerprint(SPEC))["spec"] == SPEC
-    with pytest.raises(StaleResultError, match="says nothing of its origin"):
-        read_provenance_json("w", None, fingerprint(SPEC))
-    with pytest.raises(StaleResultError, match="was made from other settings"):
-        read_provenance_json("w", record, "0" * 64)
+@pytest.fixture
+def result(tmp_path, monkeypatch):
+    """A finished result, as a job sees it: relative to the working folder."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "results" / "digits").mkdir(parents=True)
+    path = "results/digits/scores.csv"
+    (tmp_path / path).write_text("metric,value\neece,0.25\n")
+    write_receipt(path, "f" * 64)
+    return path
+
+
+def test_a_receipt_holds_how_a_result_was_made_and_what_is_in_it(result):
+    receipt = read_receipt(result)
+    assert receipt["fingerprint"] == "f" * 64
+    assert receipt["sha256"] == file_digest(result)
+    assert receipt["versions"]["numpy"] == np.__version__
+    check_inputs([result], ["f" * 64])
+
+
+def test_a_result_of_another_spec_is_refused_with_the_file_named(result):
+    with pytest.raises(StaleResultError, match=r"scores\.csv was made from other settings"):
+        check_inputs([result], ["0" * 64])
+
+
+def test_a_result_without_a_receipt_of_its_own_is_refused(result, tmp_path):
+    # As if it had been put in the place of another, receipt and all.
+    other = "results/digits/other.csv"
+    (tmp_path / other).write_bytes((tmp_path / result).read_bytes())
+    receipt_path(other).write_bytes(receipt_path(result).read_bytes())
+    assert read_receipt(other) is None
+    with pytest.raises(StaleResultError, match=r"other\.csv was made from other settings"):
+        check_inputs([other], ["f" * 64])
+
+
+def test_one_digit_that_was_edited_is_found(result, tmp_path):
+    path = tmp_path / result
+    path.write_text(path.read_text().replace("0.25", "0.26"))
+    with pytest.raises(StaleResultError, match=r"scores\.csv is not what the job that made it"):
+        check_inputs([result], ["f" * 64])
+
+
+def test_a_missing_input_is_found(result):
+    with pytest.raises(StaleResultError, match="1 of the files to be read are not among"):
+        check_inputs([result], ["f" * 64, "e" * 64])
+
+
+@pytest.mark.parametrize("content", ["", "{", "[]", json.dumps({"path": 1})])
+def test_a_damaged_receipt_is_none(result, content):
+    receipt_path(result).write_text(content)
+    assert read_receipt(result) is None

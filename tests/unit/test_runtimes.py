@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 
-from epistemic_calibration.runtimes import read_runtimes, runtime_table
+from epistemic_calibration.report.runtimes import read_runtimes, runtime_table
 
 HEADER = "s\th:m:s\tmax_rss\tmax_vms\tmax_uss\tmax_pss\tio_in\tio_out\tmean_load\tcpu_time\n"
+STAGES = ["images", "encoder", "latents", "neighbors", "hypotheses", "scores"]
 METHODS = {
     "eknn": {"label": "EK-NN", "family": "illustrative"},
     "random_forest": {"label": "Random Forest", "family": "active"},
@@ -25,8 +26,8 @@ def folder(tmp_path):
     write(tmp_path, "figures", 50.0, 999.0, 40.0)
     for seed, factor in ((0, 1.0), (1, 3.0)):
         part = tmp_path / f"seed{seed}"
-        write(part, "autoencoder", 10.0 * factor, 300.0, 9.0 * factor)
-        write(part, "autoencoder_figures", 50.0, 999.0, 40.0)
+        write(part, "encoder", 10.0 * factor, 300.0, 9.0 * factor)
+        write(part, "encoder_figures", 50.0, 999.0, 40.0)
         write(part, "latents", 1.0, 200.0, 1.0)
         write(part, "neighbors", 1.0, 150.0, 1.0)
         write(part, "hypotheses/random_forest.0", 4.0 * factor, 400.0 * factor, 3.0 * factor)
@@ -39,11 +40,11 @@ def folder(tmp_path):
 
 
 def test_rows_of_jobs(folder):
-    runtimes = read_runtimes(folder, METHODS)
+    runtimes = read_runtimes(folder, METHODS, STAGES)
     assert len(runtimes) == 1 + 2 * 8
     assert set(runtimes["stage"]) == {
         "images",
-        "autoencoder",
+        "encoder",
         "latents",
         "neighbors",
         "hypotheses",
@@ -55,7 +56,9 @@ def test_rows_of_jobs(folder):
 
 
 def test_sums_over_jobs_and_means_over_seeds(folder):
-    cells = runtime_table(read_runtimes(folder, METHODS), "digits", METHODS, seeds=[0, 1]).cells
+    cells = runtime_table(
+        read_runtimes(folder, METHODS, STAGES), "digits", METHODS, stages=STAGES, seeds=[0, 1]
+    ).cells
     forest = cells.loc[("hypotheses", "random_forest")]
     # Seed 0: 4 + 2 s, seed 1: 12 + 6 s.
     assert forest["n_jobs"] == 2
@@ -63,7 +66,7 @@ def test_sums_over_jobs_and_means_over_seeds(folder):
     assert forest["cpu_seconds"] == 8.0
     assert forest["peak_mb"] == 1200.0
     assert cells.loc[("images", ""), "seconds"] == 2.0
-    assert cells.loc[("autoencoder", ""), "seconds"] == 20.0
+    assert cells.loc[("encoder", ""), "seconds"] == 20.0
     total = cells.loc[("(all)", "")]
     assert total["seconds"] == pytest.approx(2 + 20 + 1 + 1 + 12 + 0.3 + 5 + 5)
     assert total["n_jobs"] == 9
@@ -72,15 +75,19 @@ def test_sums_over_jobs_and_means_over_seeds(folder):
 
 def test_only_the_seeds_and_methods_asked_for(folder):
     methods = {"eknn": METHODS["eknn"]}
-    cells = runtime_table(read_runtimes(folder, methods), "digits", methods, seeds=[0]).cells
+    cells = runtime_table(
+        read_runtimes(folder, methods, STAGES), "digits", methods, stages=STAGES, seeds=[0]
+    ).cells
     assert "random_forest" not in cells.index.get_level_values("method")
-    assert cells.loc[("autoencoder", ""), "seconds"] == 10.0
+    assert cells.loc[("encoder", ""), "seconds"] == 10.0
 
 
 @pytest.mark.parametrize("seen", ["NA", "0.00"])
 def test_a_job_too_short_to_be_seen_has_no_memory(folder, seen):
     write(folder, "seed0/hypotheses/eknn.0", 0.3, seen, seen)
-    table = runtime_table(read_runtimes(folder, METHODS), "digits", METHODS, seeds=[0])
+    table = runtime_table(
+        read_runtimes(folder, METHODS, STAGES), "digits", METHODS, stages=STAGES, seeds=[0]
+    )
     cell = table.cells.loc[("hypotheses", "eknn")]
     assert cell["seconds"] == 0.3
     assert np.isnan(cell["peak_mb"])
@@ -99,7 +106,9 @@ def test_a_job_too_short_to_be_seen_has_no_memory(folder, seen):
 
 def test_a_stage_without_files_is_named(folder):
     (folder / "seed0" / "scores" / "eknn.tsv").unlink()
-    table = runtime_table(read_runtimes(folder, METHODS), "digits", METHODS, seeds=[0])
+    table = runtime_table(
+        read_runtimes(folder, METHODS, STAGES), "digits", METHODS, stages=STAGES, seeds=[0]
+    )
     assert "Partial: no benchmark file of scores EK-NN (seed 0)." in table.notes
     assert r"\begin{table}" in table.to_latex()
 
@@ -108,12 +117,14 @@ def test_a_method_whose_name_ends_like_a_chunk(tmp_path):
     # Predictions made elsewhere come in one job, without a number.
     write(tmp_path, "seed0/hypotheses/mine_2", 1.0, 100.0, 1.0)
     write(tmp_path, "seed0/hypotheses/other_2.0", 1.0, 100.0, 1.0)
-    runtimes = read_runtimes(tmp_path, ["mine_2", "other_2", "mine"])
+    runtimes = read_runtimes(tmp_path, ["mine_2", "other_2", "mine"], STAGES)
     assert sorted(runtimes["method"]) == ["mine_2", "other_2"]
 
 
 def test_no_benchmark_files_are_all_named(tmp_path):
-    table = runtime_table(read_runtimes(tmp_path, METHODS), "digits", METHODS, seeds=[0])
+    table = runtime_table(
+        read_runtimes(tmp_path, METHODS, STAGES), "digits", METHODS, stages=STAGES, seeds=[0]
+    )
     assert table.cells["seconds"].iloc[:-1].isna().all()
     assert "no benchmark file of images (seed 0)" in table.notes[-1]
 
@@ -121,4 +132,20 @@ def test_no_benchmark_files_are_all_named(tmp_path):
 def test_a_file_of_another_kind(tmp_path):
     (tmp_path / "images.tsv").write_text("a\tb\n1\t2\n")
     with pytest.raises(ValueError, match=r"images\.tsv is no benchmark file.*cpu_time"):
-        read_runtimes(tmp_path, METHODS)
+        read_runtimes(tmp_path, METHODS, STAGES)
+
+
+def test_stages_are_those_asked_for_in_their_order(folder):
+    stages = ["sensitivity", "encoder"]
+    runtimes = read_runtimes(folder, METHODS, stages)
+    assert set(runtimes["stage"]) == {"sensitivity", "encoder"}
+    cells = runtime_table(runtimes, "digits", METHODS, stages=stages, seeds=[0]).cells
+    names = ["eknn", "random_forest"]
+    assert list(cells.index) == [
+        *(("sensitivity", n) for n in names),
+        ("encoder", ""),
+        ("(all)", ""),
+    ]
+    everything = read_runtimes(folder, METHODS, [*STAGES, *stages])
+    again = runtime_table(everything, "digits", METHODS, stages=stages, seeds=[0])
+    assert again.cells.equals(cells)

@@ -1,4 +1,4 @@
-"""The declared sources of a job are the ones it really runs."""
+"""The declared sources of a job are the ones it really runs, and only their code counts."""
 
 import subprocess
 import sys
@@ -7,8 +7,16 @@ from pathlib import Path
 import pytest
 
 from epistemic_calibration.methods import available_methods, method_path
-from epistemic_calibration.plan import SCRIPTS, STAGE_SCRIPTS
-from epistemic_calibration.sources import source_files, source_hashes
+from epistemic_calibration.registry import registered_files
+from epistemic_calibration.workflow.plan import stages
+from epistemic_calibration.workflow.provenance import StaleResultError
+from epistemic_calibration.workflow.sources import (
+    SCRIPTS,
+    check_loaded,
+    code_hash,
+    source_files,
+    source_hashes,
+)
 
 PRINT_MODULES = """
 import sys, runpy
@@ -40,26 +48,51 @@ def test_a_method_declares_what_importing_it_loads(method):
 
 
 def test_fitting_does_not_depend_on_metrics_tables_or_other_methods():
-    declared = names(source_files(SCRIPTS / "fit_method.py", method_path("random_forest")))
+    declared = names(source_files(SCRIPTS / "hypotheses.py", method_path("random_forest")))
     assert "epistemic_calibration/methods/random_forest.py" in declared
     assert "epistemic_calibration/methods/base.py" in declared
-    assert "epistemic_calibration/hypotheses.py" in declared
-    assert not [name for name in declared if "metrics" in name or "tables" in name]
+    for other in ("metrics", "scoring", "report", "paper", "config", "plan", "manifest"):
+        assert not [name for name in declared if other in name], other
     assert "epistemic_calibration/methods/deep_ensemble.py" not in declared
-    assert "epistemic_calibration/networks.py" not in declared
+    assert "epistemic_calibration/methods/_networks.py" not in declared
+    for source in registered_files("epistemic_calibration.data"):
+        assert source.relative_to(SCRIPTS).as_posix() not in declared
 
 
-def test_scoring_does_not_depend_on_methods():
-    declared = names(source_files(SCRIPTS / "score_hypotheses.py"))
-    assert "epistemic_calibration/metrics/epistemic.py" in declared
-    assert not [name for name in declared if "methods" in name or "networks" in name]
+def test_scoring_does_not_depend_on_methods_tables_or_data_sources():
+    families = registered_files("epistemic_calibration.scoring")
+    declared = names(source_files(SCRIPTS / "scores.py", *families))
+    assert "epistemic_calibration/metrics/eece.py" in declared
+    for other in ("methods", "report", "paper", "latents", "torchvision"):
+        assert not [name for name in declared if other in name], other
 
 
-@pytest.mark.parametrize("stage", STAGE_SCRIPTS)
+@pytest.mark.parametrize("wing", ["library", "paper"])
+def test_imports_go_one_way(wing):
+    package = SCRIPTS / "epistemic_calibration"
+    above = {"library": ("workflow", "paper"), "paper": ("workflow",)}[wing]
+    inside = [
+        path
+        for path in package.rglob("*.py")
+        if (path.relative_to(package).parts[0] in above) is False
+        and (path.relative_to(package).parts[0] == "paper") is (wing == "paper")
+        and path.relative_to(package).parts[0] != "workflow"
+    ]
+    assert len(inside) > 5
+    for path in inside:
+        reached = names(source_files(path))
+        for name in above:
+            wrong = [n for n in reached if n.startswith(f"epistemic_calibration/{name}/")]
+            assert not wrong, f"{path.relative_to(package)} reaches {wrong}"
+
+
+@pytest.mark.parametrize("stage", stages())
 def test_every_stage_has_a_script_that_tells_its_arguments(stage):
-    script = SCRIPTS / STAGE_SCRIPTS[stage]
     run = subprocess.run(
-        [sys.executable, str(script), "--help"], capture_output=True, text=True, check=True
+        [sys.executable, str(SCRIPTS / f"{stage}.py"), "--help"],
+        capture_output=True,
+        text=True,
+        check=True,
     )
     assert "--spec" in run.stdout
 
@@ -69,7 +102,7 @@ def test_type_checking_imports_do_not_count(tmp_path):
     script.write_text(
         "from typing import TYPE_CHECKING\n"
         "if TYPE_CHECKING:\n"
-        "    from epistemic_calibration import tables\n"
+        "    from epistemic_calibration import parameters\n"
         "def late():\n"
         "    from epistemic_calibration.seeds import derive_seed\n"
     )
@@ -89,7 +122,7 @@ def test_a_method_of_a_users_own_brings_the_files_of_its_folder(tmp_path):
         path = tmp_path / f"{name}.py"
         path.parent.mkdir(exist_ok=True)
         path.write_text("")
-    assert set(source_hashes(tmp_path / "mine.py")) == {
+    assert set(source_hashes(tmp_path, tmp_path / "mine.py")) == {
         "mine.py",
         "helper.py",
         "layers/deep/__init__.py",
@@ -97,13 +130,109 @@ def test_a_method_of_a_users_own_brings_the_files_of_its_folder(tmp_path):
         "layers/deep/two.py",
         "layers/deep/three.py",
         "layers/four.py",
-        "epistemic_calibration/__init__.py",
-        "epistemic_calibration/seeds.py",
+        "workflow_scripts/epistemic_calibration/__init__.py",
+        "workflow_scripts/epistemic_calibration/seeds.py",
     }
 
 
-def test_a_file_outside_the_project_is_told_by_name_and_content(tmp_path):
+def test_a_moved_working_folder_changes_no_hash(tmp_path):
     for folder in ("a", "b"):
         (tmp_path / folder).mkdir()
         (tmp_path / folder / "mine.py").write_text("x = 1\n")
-    assert source_hashes(tmp_path / "a" / "mine.py") == source_hashes(tmp_path / "b" / "mine.py")
+    first, second = (source_hashes(tmp_path / f, tmp_path / f / "mine.py") for f in ("a", "b"))
+    assert first == second
+
+
+CODE = '''\
+"""What it does."""
+import os  # for paths
+
+
+def double(x):
+    """Return twice x."""
+    # Twice.
+    return 2 * x
+
+
+class Forest:
+    """Trees."""
+
+    n_trees: int = parameter(100, ge=1, description="trees")
+'''
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ('"""What it does."""\n', ""),
+        ('"""Return twice x."""', '"""Return two times x."""'),
+        ("    # Twice.\n", ""),
+        ("  # for paths", ""),
+        ("    return 2 * x", "\n    return (\n        2 * x  # done\n    )"),
+        ('    """Trees."""\n\n', ""),
+        ('description="trees"', 'description="trees, and so hypotheses"'),
+    ],
+)
+def test_comments_docstrings_and_layout_are_no_code(tmp_path, old, new):
+    assert old in CODE
+    for name, text in (("a.py", CODE), ("b.py", CODE.replace(old, new))):
+        (tmp_path / name).write_text(text)
+    assert code_hash(tmp_path / "a.py") == code_hash(tmp_path / "b.py")
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("2 * x", "3 * x"),
+        ("import os", "import re"),
+        ("100", "200"),
+        ("ge=1", "ge=2"),
+        ("x)", "y)"),
+    ],
+)
+def test_code_is(tmp_path, old, new):
+    assert old in CODE
+    for name, text in (("a.py", CODE), ("b.py", CODE.replace(old, new))):
+        (tmp_path / name).write_text(text)
+    assert code_hash(tmp_path / "a.py") != code_hash(tmp_path / "b.py")
+
+
+def test_a_data_file_counts_byte_by_byte(tmp_path):
+    for name, text in (("a.csv", "# x\n1\n"), ("b.csv", "1\n")):
+        (tmp_path / name).write_text(text)
+    assert code_hash(tmp_path / "a.csv") != code_hash(tmp_path / "b.csv")
+
+
+@pytest.fixture
+def loaded(tmp_path, monkeypatch):
+    """A user's module that this process has loaded."""
+    path = tmp_path / "mine_as_loaded.py"
+    path.write_text("x = 1\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    __import__(path.stem)
+    yield path
+    del sys.modules[path.stem]
+
+
+def of_this_process(*paths):
+    """The hashes that a spec would have of everything of the project loaded here."""
+    modules = [Path(m.__file__) for m in list(sys.modules.values()) if getattr(m, "__file__", None)]
+    inside = [p for p in modules if p.suffix == ".py" and p.is_relative_to(SCRIPTS)]
+    return source_hashes(Path(paths[0]).parent, *inside, *paths)
+
+
+def test_what_was_loaded_as_planned_is_fine(loaded, tmp_path):
+    check_loaded(of_this_process(loaded), tmp_path)
+
+
+def test_a_file_edited_while_the_job_runs_is_named(loaded, tmp_path):
+    expected = {**of_this_process(loaded), loaded.name: "0" * 64}
+    with pytest.raises(StaleResultError, match=r"mine_as_loaded\.py was edited while the job ran"):
+        check_loaded(expected, tmp_path)
+
+
+def test_a_module_that_no_import_statement_shows_is_named(loaded, tmp_path):
+    (tmp_path / "entry.py").write_text("import importlib\n")
+    expected = of_this_process(tmp_path / "entry.py")
+    with pytest.raises(StaleResultError, match="which no import statement of its sources shows"):
+        check_loaded(expected, tmp_path)

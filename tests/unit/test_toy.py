@@ -1,12 +1,42 @@
+from pathlib import Path
+from typing import Annotated, get_args
+
 import numpy as np
 import pandas as pd
 import pytest
+import yaml
+from matplotlib.text import Text
 from scipy.stats import binom, norm
 
-from epistemic_calibration import metrics, toy, toy_figures
+from epistemic_calibration import metrics
 from epistemic_calibration.methods import Predictions
-from epistemic_calibration.metrics.binning import group_equal_rows
+from epistemic_calibration.metrics.binning import Binning, group_equal_rows
+from epistemic_calibration.paper.toy import (
+    _mixture,
+    available_experiments,
+    binning_study,
+    calibration_plots,
+    eece_per_method,
+    eece_vs_noise,
+    eece_vs_training_size,
+    load_experiment,
+    smooth_calibration,
+    uncertainty_maps,
+)
+from epistemic_calibration.paper.toy._data import ExperimentData, Oracle
+from epistemic_calibration.paper.toy._mixture import (
+    mixture_density,
+    sample_mixture,
+    sample_training_set,
+    true_probability,
+)
+from epistemic_calibration.paper.toy.eece_vs_noise import corrupt_inputs
+from epistemic_calibration.paper.toy.uncertainty_maps import MAP_LIMIT, uncertainty_and_error
+from epistemic_calibration.paper.toy_drawing import draw
+from epistemic_calibration.parameters import BOUNDS
+from epistemic_calibration.registry import module_path
 from epistemic_calibration.seeds import derive_seed
+from epistemic_calibration.workflow.sources import source_files
 
 SMALL = {"n_test": 400, "n_bins": 10}
 FOREST = {"n_estimators": 10, "min_samples_leaf": 2}
@@ -17,15 +47,13 @@ def test_true_probability_is_bayes_rule():
     negative, positive = (
         np.exp(-((X - mean) ** 2).sum(axis=1) / (2 * 3.0)) for mean in ((2.5, 2.5), (-2.5, -2.5))
     )
-    np.testing.assert_allclose(
-        toy.true_probability(X), positive / (positive + negative), rtol=1e-12
-    )
+    np.testing.assert_allclose(true_probability(X), positive / (positive + negative), rtol=1e-12)
 
 
 def test_true_probability_matches_frequencies():
     """Observed positives lie within 4.5 standard deviations of the sum of p, per cell."""
-    X, y = toy.sample_mixture(400_000, random_state=1)
-    p = toy.true_probability(X)
+    X, y = sample_mixture(400_000, random_state=1)
+    p = true_probability(X)
     # Cells of x, not of p: a p that is wrong must not choose its own cells.
     cells = np.floor(X[:, 0]).astype(int) * 100 + np.floor(X[:, 1]).astype(int)
     _, cells = np.unique(cells, return_inverse=True)
@@ -38,7 +66,7 @@ def test_true_probability_matches_frequencies():
 
 def test_mixture_has_the_stated_moments():
     n = 200_000
-    X, y = toy.sample_mixture(n, random_state=2)
+    X, y = sample_mixture(n, random_state=2)
     assert X.dtype == np.float32
     assert X.shape == (n, 2)
     assert abs(y.mean() - 0.5) < 4.5 * 0.5 / np.sqrt(n)
@@ -55,13 +83,13 @@ def test_mixture_has_the_stated_moments():
 def test_density_integrates_to_one_and_weighs_the_classes():
     axis, step = np.linspace(-14, 14, 401, retstep=True)
     grid = np.stack(np.meshgrid(axis, axis), axis=-1).reshape(-1, 2)
-    density = toy.mixture_density(grid) * step**2
+    density = mixture_density(grid) * step**2
     assert density.sum() == pytest.approx(1, abs=1e-8)
-    assert density @ toy.true_probability(grid) == pytest.approx(0.5, abs=1e-8)
+    assert density @ true_probability(grid) == pytest.approx(0.5, abs=1e-8)
 
 
 def test_samples_follow_the_seed():
-    first, again, other = (toy.sample_mixture(50, seed) for seed in (3, 3, 4))
+    first, again, other = (sample_mixture(50, seed) for seed in (3, 3, 4))
     np.testing.assert_array_equal(first[0], again[0])
     np.testing.assert_array_equal(first[1], again[1])
     assert not np.array_equal(first[0], other[0])
@@ -69,7 +97,7 @@ def test_samples_follow_the_seed():
 
 def test_training_sets_have_both_classes():
     # A draw of two points lacks a class with probability 1/2, so some of 20 are redrawn.
-    labels = [toy.sample_training_set(2, seed)[1] for seed in range(20)]
+    labels = [sample_training_set(2, seed)[1] for seed in range(20)]
     assert all(sorted(y) == [0, 1] for y in labels)
 
 
@@ -82,8 +110,8 @@ def test_a_training_set_is_redrawn_until_both_classes_are_there(monkeypatch):
         y[0] = len(draws) > 2
         return np.full((n_samples, 2), len(draws), dtype=np.float32), y
 
-    monkeypatch.setattr(toy, "sample_mixture", sample)
-    X, y = toy.sample_training_set(10, 0)
+    monkeypatch.setattr(_mixture, "sample_mixture", sample)
+    X, y = sample_training_set(10, 0)
     assert len(set(draws)) == 3
     assert y.sum() == 1
     assert X[0, 0] == 3
@@ -92,11 +120,11 @@ def test_a_training_set_is_redrawn_until_both_classes_are_there(monkeypatch):
 @pytest.mark.parametrize(
     ("call", "match"),
     [
-        (lambda: toy.sample_mixture(0, 0), "n_samples"),
-        (lambda: toy.sample_training_set(1, 0), "n_samples"),
-        (lambda: toy.corrupt_inputs(np.zeros((2, 2)), 1.5, 0), r"noise_level.*\[0, 1\].*1.5"),
-        (lambda: toy.corrupt_inputs(np.zeros((2, 2)), -0.1, 0), "noise_level"),
-        (lambda: toy.uncertainty_maps("no_such_method", seed=0, n_grid=2), "no_such_method"),
+        (lambda: sample_mixture(0, 0), "n_samples"),
+        (lambda: sample_training_set(1, 0), "n_samples"),
+        (lambda: corrupt_inputs(np.zeros((2, 2)), 1.5, 0), r"noise_level.*\[0, 1\].*1.5"),
+        (lambda: corrupt_inputs(np.zeros((2, 2)), -0.1, 0), "noise_level"),
+        (lambda: uncertainty_maps.run("no_such_method", seed=0, n_grid=2), "no_such_method"),
     ],
 )
 def test_bad_input_is_named(call, match):
@@ -106,9 +134,9 @@ def test_bad_input_is_named(call, match):
 
 @pytest.mark.parametrize("noise_level", [0, 0.1, 0.5, 0.95, 1])
 def test_noise_replaces_the_stated_fraction_within_the_range(noise_level):
-    X, _ = toy.sample_mixture(50, random_state=5)
+    X, _ = sample_mixture(50, random_state=5)
     original = X.copy()
-    noisy = toy.corrupt_inputs(X, noise_level, random_state=6)
+    noisy = corrupt_inputs(X, noise_level, random_state=6)
     np.testing.assert_array_equal(X, original)
     assert noisy.dtype == X.dtype
     assert np.count_nonzero(noisy != X) == round(noise_level * X.size)
@@ -117,7 +145,7 @@ def test_noise_replaces_the_stated_fraction_within_the_range(noise_level):
 
 def test_noise_is_uniform_over_the_range_of_each_feature():
     X = np.stack([np.linspace(0, 1, 4000), np.linspace(-50, 50, 4000) ** 3], axis=1)
-    noisy = toy.corrupt_inputs(X, 1.0, random_state=7)
+    noisy = corrupt_inputs(X, 1.0, random_state=7)
     unit = (noisy - X.min(axis=0)) / np.ptp(X, axis=0)
     # Kolmogorov's statistic of 4000 draws exceeds 1.95/√n with probability 0.001.
     for column in np.sort(unit, axis=0).T:
@@ -125,8 +153,8 @@ def test_noise_is_uniform_over_the_range_of_each_feature():
 
 
 def test_more_noise_keeps_what_less_noise_replaced():
-    X, _ = toy.sample_mixture(50, random_state=5)
-    little, much = (toy.corrupt_inputs(X, level, random_state=6) for level in (0.2, 0.6))
+    X, _ = sample_mixture(50, random_state=5)
+    little, much = (corrupt_inputs(X, level, random_state=6) for level in (0.2, 0.6))
     replaced = little != X
     np.testing.assert_array_equal(little[replaced], much[replaced])
 
@@ -168,8 +196,8 @@ def test_eece_goes_to_tece(delta):
     Σ (4 n d² v + 2 v²) / N².
     """
     for n_samples, n_bins in ((300, 10), (3_000, 25), (30_000, 50)):
-        X, _ = toy.sample_mixture(n_samples, random_state=8)
-        p = 0.2 + 0.6 * toy.true_probability(X)
+        X, _ = sample_mixture(n_samples, random_state=8)
+        p = 0.2 + 0.6 * true_probability(X)
         y = np.random.default_rng(9).random(n_samples) < p
         error = delta * np.where(p > 0.5, 1, -1)
         hypotheses = _known_predictor(p, error[:, None])
@@ -185,11 +213,10 @@ def test_eece_goes_to_tece(delta):
 
 
 def test_the_oracle_is_calibrated_with_and_without_spread():
-    X, _ = toy.sample_mixture(300, random_state=10)
-    p = toy.true_probability(X)
+    X, _ = sample_mixture(300, random_state=10)
+    p = true_probability(X)
     sure, spread = (
-        toy.Oracle(spread=spread, n_hypotheses=9).fit(X, None).sample_hypotheses(X)
-        for spread in (0, 1)
+        Oracle(spread=spread, n_hypotheses=9).fit(X, None).sample_hypotheses(X) for spread in (0, 1)
     )
     np.testing.assert_array_equal(sure, np.repeat(p[:, None], 9, axis=1))
     np.testing.assert_allclose(spread.mean(axis=1), p, rtol=1e-12)
@@ -204,7 +231,7 @@ def test_the_oracle_is_calibrated_with_and_without_spread():
 def test_the_map_weighs_level_sets_by_the_density():
     predictions = Predictions(np.array([[0.0, 1.0], [0.0, 1.0], [0.25, 0.25]]))
     p_true, weights = np.array([0.0, 0.8, 0.5]), np.array([3.0, 1.0, 1.0])
-    uncertainty, error = toy.uncertainty_and_error(p_true, predictions, weights=weights)
+    uncertainty, error = uncertainty_and_error(p_true, predictions, weights=weights)
     np.testing.assert_allclose(uncertainty, [0.25, 0.25, 0])
     # P(Y = 1 | first level set) = 0.8/4 = 0.2: (0.2² + 0.8²)/2.
     np.testing.assert_allclose(error, [0.34, 0.34, 0.0625])
@@ -213,7 +240,7 @@ def test_the_map_weighs_level_sets_by_the_density():
 def test_the_map_shows_the_reported_uncertainty():
     reported = np.array([0.125, 0.5])
     predictions = Predictions(np.array([[0.0, 1.0], [0.5, 0.5]]), epistemic_uncertainty=reported)
-    uncertainty, error = toy.uncertainty_and_error(
+    uncertainty, error = uncertainty_and_error(
         np.array([0.5, 0.0]), predictions, weights=np.ones(2)
     )
     np.testing.assert_array_equal(uncertainty, reported)
@@ -221,17 +248,17 @@ def test_the_map_shows_the_reported_uncertainty():
 
 
 def test_uncertainty_maps_of_a_forest():
-    table = toy.uncertainty_maps("random_forest", seed=0, parameters=FOREST, n_grid=12)
+    table = uncertainty_maps.run("random_forest", seed=0, parameters=FOREST, n_grid=12)
     grid, training = table[table["kind"] == "grid"], table[table["kind"] == "training"]
     assert len(grid) == 144
     assert len(training) == 10
     assert set(training["y"]) == {0, 1}
     assert grid["y"].isna().all()
-    assert grid[["x1", "x2"]].abs().to_numpy().max() == toy.MAP_LIMIT
+    assert grid[["x1", "x2"]].abs().to_numpy().max() == MAP_LIMIT
     # Proposition 1: the expected squared error is never below the variance of the hypotheses.
     assert (grid["expected_squared_error"] >= grid["epistemic_uncertainty"]).all()
     # A forest is constant on cells, and so is the truth that it is held against.
-    data = toy._Data("uncertainty_maps", 0, 10, 0)
+    data = ExperimentData("uncertainty_maps", 0, 10, 0)
     rows = data.fit_predict("random_forest", None, FOREST, grid[["x1", "x2"]].to_numpy()).hypotheses
     cells = grid.groupby(group_equal_rows(rows))
     assert 1 < cells.ngroups < len(grid)
@@ -243,7 +270,7 @@ def test_uncertainty_maps_of_a_forest():
     [("random_forest", FOREST), ("centroids", {"n_hypotheses": 20}), ("oracle", {"spread": 0.5})],
 )
 def test_eece_per_method(method, parameters):
-    table = toy.eece_per_method(method, seed=1, parameters=parameters, **SMALL)
+    table = eece_per_method.run(method, seed=1, parameters=parameters, **SMALL)
     assert not table.duplicated("metric").any()
     assert np.isfinite(table["value"]).all()
     value = table.set_index("metric")["value"]
@@ -258,14 +285,14 @@ def test_eece_per_method(method, parameters):
         assert value["tece"] > 0
     assert set(table["n_train"]) == {50}
     assert set(table["n_test"]) == {400}
-    again = toy.eece_per_method(method, seed=1, parameters=parameters, **SMALL)
+    again = eece_per_method.run(method, seed=1, parameters=parameters, **SMALL)
     pd.testing.assert_frame_equal(table, again)
 
 
 def test_binning_says_whether_hypotheses_are_sorted():
     settings = {"seed": 0, "parameters": FOREST, **SMALL, "binning": "sorted_kmeans"}
-    table = toy.eece_per_method("random_forest", **settings).set_index("metric")["value"]
-    data = toy._Data("eece_per_method", 0, 50, SMALL["n_test"])
+    table = eece_per_method.run("random_forest", **settings).set_index("metric")["value"]
+    data = ExperimentData("eece_per_method", 0, 50, SMALL["n_test"])
     hypotheses = data.fit_predict("random_forest", None, FOREST).hypotheses
     parts = metrics.decompose_eece(
         data.y_test,
@@ -280,10 +307,10 @@ def test_binning_says_whether_hypotheses_are_sorted():
 
 def test_methods_of_an_experiment_share_their_data():
     tables = [
-        toy.eece_per_method(name, seed=2, implementation="oracle", **SMALL)
+        eece_per_method.run(name, seed=2, implementation="oracle", **SMALL)
         for name in ("oracle", "another")
     ]
-    tables.append(toy.eece_per_method("random_forest", seed=2, parameters=FOREST, **SMALL))
+    tables.append(eece_per_method.run("random_forest", seed=2, parameters=FOREST, **SMALL))
     accuracies = [table.set_index("metric")["value"]["accuracy"] for table in tables]
     assert accuracies[0] == accuracies[1]
     # Where the two differ one of them errs, and the oracle at no more than half of these inputs.
@@ -292,7 +319,7 @@ def test_methods_of_an_experiment_share_their_data():
 
 
 def test_the_implementation_may_have_another_name_in_the_table():
-    table = toy.eece_per_method("mine", seed=0, implementation="oracle", **SMALL)
+    table = eece_per_method.run("mine", seed=0, implementation="oracle", **SMALL)
     assert set(table["method"]) == {"mine"}
 
 
@@ -300,22 +327,22 @@ def test_eece_vs_noise_starts_from_the_clean_data():
     # If noise did nothing, ten of ten seeds would have a larger TECE with chance 2^-10.
     settings = {"parameters": {**FOREST, "n_estimators": 3}, "n_test": 100, "n_bins": 2}
     for seed in range(10):
-        table = toy.eece_vs_noise(seed=seed, noise_levels=[0, 0.9], **settings)
+        table = eece_vs_noise.run(seed=seed, noise_levels=[0, 0.9], **settings)
         value = table.pivot(index="noise_level", columns="metric", values="value")
         assert value.loc[0.9, "tece"] > value.loc[0, "tece"]
-    alone = toy.eece_vs_noise(seed=9, noise_levels=[0.9], **settings)
+    alone = eece_vs_noise.run(seed=9, noise_levels=[0.9], **settings)
     expected = table[table["noise_level"] == 0.9].reset_index(drop=True)
     pd.testing.assert_frame_equal(alone.astype(expected.dtypes), expected)
 
 
 def test_eece_vs_training_size():
-    table = toy.eece_vs_training_size(seed=0, parameters=FOREST, training_sizes=[4, 400], **SMALL)
+    table = eece_vs_training_size.run(seed=0, parameters=FOREST, training_sizes=[4, 400], **SMALL)
     value = table.pivot(index="n_train", columns="metric", values="value")
     assert value.loc[400, "tece"] < value.loc[4, "tece"]
 
 
 def test_binning_study():
-    table = toy.binning_study(
+    table = binning_study.run(
         "random_forest", seed=0, parameters=FOREST, bin_numbers=[2, 20], n_test=400
     )
     value = table.pivot(index="n_bins", columns="metric", values="value")
@@ -327,7 +354,7 @@ def test_binning_study():
 
 def test_calibration_plots_of_variants():
     variants = {"deep": {**FOREST, "min_samples_leaf": 1}, "stump": {**FOREST, "max_depth": 1}}
-    table = toy.calibration_plots(seed=0, variants=variants, n_test=400)
+    table = calibration_plots.run(seed=0, variants=variants, n_test=400)
     assert list(table["variant"].unique()) == list(variants)
     for _, curve in table.groupby("variant"):
         assert curve["count"].sum() == 400
@@ -336,7 +363,7 @@ def test_calibration_plots_of_variants():
 
 
 def test_smooth_calibration_of_the_oracle_is_that_of_a_calibrated_predictor():
-    table = toy.smooth_calibration("oracle", seed=0, n_test=20_000)
+    table = smooth_calibration.run("oracle", seed=0, n_test=20_000)
     # Weighted means over a neighbourhood of t of labels with the same probabilities: where
     # the kernel's effective sample is over 1000, they differ by less than 4.5·sqrt(2/4000).
     middle = table[table["predicted"].between(0.02, 0.98)]
@@ -346,8 +373,8 @@ def test_smooth_calibration_of_the_oracle_is_that_of_a_calibrated_predictor():
 
 def test_figures_show_what_the_tables_hold():
     seeds = (0, 1)
-    maps = toy.uncertainty_maps("random_forest", seed=0, parameters=FOREST, n_grid=8)
-    figure = toy_figures.plot_uncertainty_maps(maps, labels={"random_forest": "Forest"})
+    maps = uncertainty_maps.run("random_forest", seed=0, parameters=FOREST, n_grid=8)
+    figure = draw(uncertainty_maps.EXPERIMENT, maps, labels={"random_forest": "Forest"})
     images = [ax.collections[0] for ax in figure.axes[:2]]
     assert images[0].get_clim() == images[1].get_clim()
     grid = maps[maps["kind"] == "grid"]
@@ -358,17 +385,17 @@ def test_figures_show_what_the_tables_hold():
 
     errors = pd.concat(
         [
-            toy.eece_per_method(method, seed=seed, parameters=parameters, **SMALL)
+            eece_per_method.run(method, seed=seed, parameters=parameters, **SMALL)
             for method, parameters in (("random_forest", FOREST), ("oracle", {}))
             for seed in seeds
         ]
     )
-    ax = toy_figures.plot_eece_per_method(errors).axes[0]
+    ax = draw(eece_per_method.EXPERIMENT, errors).axes[0]
     assert [label.get_text() for label in ax.get_yticklabels()] == ["Oracle", "Random forest"]
 
     study = pd.concat(
         [
-            toy.binning_study(
+            binning_study.run(
                 "random_forest", seed=seed, parameters=FOREST, bin_numbers=[2, 20], n_test=400
             )
             for seed in seeds
@@ -376,17 +403,102 @@ def test_figures_show_what_the_tables_hold():
     )
     difference = study[study["metric"] == "absolute_difference"]
     best = difference.groupby("n_bins")["value"].mean().idxmin()
-    assert str(best) in toy_figures.plot_binning_study(study).axes[0].get_title()
+    assert str(best) in draw(binning_study.EXPERIMENT, study).axes[0].get_title()
 
-    noise = toy.eece_vs_noise(seed=0, parameters=FOREST, noise_levels=[0, 0.5], **SMALL)
-    ax = toy_figures.plot_eece_vs_noise(noise).axes[0]
+    noise = eece_vs_noise.run(seed=0, parameters=FOREST, noise_levels=[0, 0.5], **SMALL)
+    ax = draw(eece_vs_noise.EXPERIMENT, noise).axes[0]
     assert "%" in ax.get_xlabel()
     np.testing.assert_allclose(ax.get_lines()[0].get_xdata(), [0, 50])
 
 
 def test_figures_say_what_is_wrong_with_a_table():
     with pytest.raises(ValueError, match="noise_level"):
-        toy_figures.plot_eece_vs_noise(pd.DataFrame({"method": ["a"], "seed": [0]}))
-    maps = toy.uncertainty_maps("oracle", seed=0, n_grid=3)
+        draw(eece_vs_noise.EXPERIMENT, pd.DataFrame({"method": ["a"], "seed": [0]}))
+    maps = uncertainty_maps.run("oracle", seed=0, n_grid=3)
     with pytest.raises(ValueError, match="one seed"):
-        toy_figures.plot_uncertainty_maps(pd.concat([maps, maps.assign(seed=1)]))
+        draw(uncertainty_maps.EXPERIMENT, pd.concat([maps, maps.assign(seed=1)]))
+
+
+def test_every_file_is_an_experiment_with_settings_that_a_configuration_can_check():
+    for name in available_experiments():
+        assert module_path("epistemic_calibration.paper.toy", name).is_file()
+        experiment = load_experiment(name)
+        # Without a method its table is that of its only control.
+        assert experiment.methods or len(experiment.controls) == 1
+        for setting, (_, default, metadata) in experiment.settings().items():
+            assert setting not in ("method", "seed", "parameters", "implementation")
+            assert metadata.pop("description")
+            assert set(metadata) <= set(BOUNDS)
+            assert default is not None
+    with pytest.raises(ValueError, match=r"no_such.*eece_per_method"):
+        load_experiment("no_such")
+
+
+def test_settings_have_their_bounds_and_those_of_their_items():
+    settings = eece_vs_noise.EXPERIMENT.settings()
+    assert list(settings) == ["noise_levels", "n_train", "n_test", "n_bins", "binning"]
+    annotation, default, metadata = settings["noise_levels"]
+    assert annotation == tuple[Annotated[float, {"ge": 0, "le": 1}], ...]
+    assert max(default) == 0.95
+    assert metadata["min_length"] == 1
+    assert settings["n_train"] == (int, 50, {"ge": 2, "description": "training points"})
+    assert get_args(settings["binning"][0]) == get_args(Binning)
+    assert calibration_plots.EXPERIMENT.settings()["variants"][1] is ...
+
+
+def test_the_configuration_has_an_entry_for_every_experiment_and_no_unknown_setting():
+    config = yaml.safe_load((Path(__file__).parents[2] / "config.yaml").read_text())["toy"]
+    config.pop("seeds")
+    assert set(config) == set(available_experiments())
+    for name, block in config.items():
+        experiment = load_experiment(name)
+        assert ("methods" in block) == experiment.methods
+        assert set(block) - {"methods", "seeds"} <= set(experiment.settings())
+
+
+@pytest.mark.parametrize(
+    ("name", "settings"),
+    [
+        ("binning_study", {"bin_numbers": [2], "n_test": 50}),
+        ("calibration_plots", {"variants": {"a": {"min_samples_leaf": 3}}, "n_test": 50}),
+        ("dataset", {"n_samples": 20}),
+        ("eece_per_method", {"n_test": 50, "n_bins": 2}),
+        ("eece_vs_noise", {"noise_levels": [0, 0.5], "n_test": 50, "n_bins": 2}),
+        ("eece_vs_training_size", {"training_sizes": [5, 9], "n_test": 50, "n_bins": 2}),
+        ("smooth_calibration", {"n_test": 50}),
+        ("uncertainty_maps", {"n_grid": 4}),
+    ],
+)
+def test_every_experiment_runs_and_is_drawn_as_the_workflow_does_it(name, settings):
+    experiment = load_experiment(name)
+    entry = {"implementation": "random_forest", "parameters": FOREST, "label": "My forest"}
+    runs = experiment.runs(["mine"])
+    assert runs == [*(["mine"] if experiment.methods else []), *experiment.controls]
+    tables = []
+    for method in runs:
+        arguments = experiment.arguments(settings, method, entry if method == "mine" else None)
+        table = experiment.run(seed=0, **arguments)
+        assert set(table.get("method", [method])) == {method}
+        tables.append(table)
+    figure = draw(experiment, pd.concat(tables), {"mine": "My forest"})
+    texts = [text.get_text() for text in figure.findobj(Text)]
+    assert any("My forest" in text for text in texts) == experiment.methods
+
+
+def test_variants_change_the_parameters_of_the_method():
+    settings = {"seed": 0, "n_test": 200}
+    whole = calibration_plots.run(variants={"a": {**FOREST, "max_depth": 1}}, **settings)
+    changes = calibration_plots.run(
+        variants={"a": {"max_depth": 1}}, parameters={**FOREST, "max_depth": 5}, **settings
+    )
+    pd.testing.assert_frame_equal(whole, changes)
+
+
+def test_running_an_experiment_imports_nothing_of_its_figure():
+    """What the file imports, the workflow takes for a source of its fits."""
+    for name in available_experiments():
+        sources = {
+            path.name for path in source_files(module_path("epistemic_calibration.paper.toy", name))
+        }
+        assert "binning.py" in sources or name == "dataset"
+        assert not sources & {"toy_drawing.py", "style.py"}

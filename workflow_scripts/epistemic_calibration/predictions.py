@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import zipfile
-from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from epistemic_calibration.hypotheses import check_predictions
-from epistemic_calibration.methods import Predictions
-from epistemic_calibration.provenance import read_npz, write_npz
+from epistemic_calibration.methods.base import Predictions, check_predictions
 
 #: Arrays of a file of predictions that may be left out.
 OPTIONAL_ARRAYS = ("epistemic_uncertainty", "prediction")
@@ -93,42 +89,3 @@ def _read_csv(path: Path) -> dict[str, np.ndarray]:
     if text:
         raise PredictionsError(f"{path}: column(s) {', '.join(text)} hold no numbers")
     return {**arrays, "hypotheses": table.to_numpy()}
-
-
-def import_tasks(
-    spec: Mapping[str, Any],
-    *,
-    latents_path: str | Path,
-    input_paths: Sequence[str | Path],
-    output_paths: Sequence[str | Path],
-) -> None:
-    """Bring predictions made elsewhere into the benchmark, one file a task.
-
-    Raises
-    ------
-    PredictionsError
-        If a file is wrong, or its labels are not those of the test set, in its order.
-    """
-    from epistemic_calibration.data import task_name
-
-    latents, _ = read_npz(
-        latents_path,
-        expected_fingerprint=spec["inputs"]["latents"],
-        names=["y_test", "class_names"],
-    )
-    positive_class = {task_name(str(name)): k for k, name in enumerate(latents["class_names"])}
-    for input_path, output_path in zip(input_paths, output_paths, strict=True):
-        task = Path(output_path).stem
-        arrays = read_predictions(input_path)
-        expected = (latents["y_test"] == positive_class[task]).astype(np.uint8)
-        if len(arrays["y_true"]) != len(expected):
-            raise PredictionsError(
-                f"{input_path} has {len(arrays['y_true'])} samples, but the test set of "
-                f"{spec['settings']['dataset']} has {len(expected)}"
-            )
-        if different := np.count_nonzero(arrays["y_true"] != expected):
-            raise PredictionsError(
-                f"{input_path}: y_true differs from the labels of task {task} in {different} of "
-                f"{len(expected)} places: the samples must be those of the test set, in its order"
-            )
-        write_npz(output_path, arrays, spec, task=task, diagnostics={})

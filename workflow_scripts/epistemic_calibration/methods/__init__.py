@@ -1,37 +1,47 @@
-"""The registry: a module of this folder that defines one Method is a method of that name."""
+"""Second-order classifiers: a module of this folder that defines one Method is a method."""
 
 from __future__ import annotations
 
-import importlib
+import dataclasses
 import importlib.util
-import inspect
 import pkgutil
 import sys
 from pathlib import Path
 from types import ModuleType
 
+from epistemic_calibration import registry
 from epistemic_calibration.methods.base import Method, Predictions
 
 __all__ = ["Method", "Predictions", "available_methods", "load_method", "method_path"]
 
-_NOT_METHODS = {"base"}
 #: Folders of users' methods from which modules can be imported: the last one alone.
 _user_folders: list[str] = []
 
 
 def available_methods() -> list[str]:
-    """Return the names of the methods in this folder, sorted."""
-    modules = pkgutil.iter_modules([str(Path(__file__).parent)])
-    return sorted(
-        m.name for m in modules if m.name not in _NOT_METHODS and not m.name.startswith("_")
-    )
+    """Return the names of the methods in this folder, sorted.
+
+    Examples
+    --------
+    >>> available_methods()[:3]
+    ['base_rate', 'bayesian_logistic_regression', 'centroids']
+    """
+    return list(registry.available(__name__))
 
 
 def method_path(name_or_file: str) -> Path:
-    """Return the file that defines a method: of this folder by name, or a user's ``.py``."""
+    """Return the file that defines a method: of this folder by name, or a user's ``.py``.
+
+    Examples
+    --------
+    >>> method_path("centroids").name
+    'centroids.py'
+    >>> method_path("folder/mine.py").as_posix()
+    'folder/mine.py'
+    """
     if name_or_file.endswith(".py"):
         return Path(name_or_file)
-    return Path(__file__).parent / f"{name_or_file}.py"
+    return registry.module_path(__name__, name_or_file)
 
 
 def load_method(name_or_file: str) -> type[Method]:
@@ -42,31 +52,32 @@ def load_method(name_or_file: str) -> type[Method]:
     Raises
     ------
     ValueError
-        If there is no such method, or its module does not define exactly one.
+        If there is no such method, its module does not define exactly one, or its class has
+        parameters as fields and is not a dataclass.
+
+    Examples
+    --------
+    >>> load_method("deep_ensemble").label
+    'Deep Ensemble'
     """
     if name_or_file.endswith(".py"):
         module = _load_file(Path(name_or_file))
     elif name_or_file in available_methods():
-        module = importlib.import_module(f"{__name__}.{name_or_file}")
+        module = registry.load(__name__, name_or_file)
     else:
         raise ValueError(
             f"unknown method {name_or_file!r}; available: {', '.join(available_methods())}, "
             f"or the path of a .py file that defines one"
         )
-    defined = [
-        value
-        for value in vars(module).values()
-        if inspect.isclass(value)
-        and issubclass(value, Method)
-        and not inspect.isabstract(value)
-        and value.__module__ == module.__name__
-    ]
-    if len(defined) != 1:
+    method = registry.only_class(module, Method)
+    # The decorator puts defaults in the place of fields.
+    left = [name for name, value in vars(method).items() if isinstance(value, dataclasses.Field)]
+    if left:
         raise ValueError(
-            f"{module.__file__} must define exactly one concrete subclass of Method, "
-            f"found {len(defined)}: {[c.__name__ for c in defined]}"
+            f"{module.__file__}: {method.__name__} has the parameter(s) {', '.join(left)}, but is "
+            f"not a dataclass: decorate it with @dataclass(kw_only=True, eq=False)"
         )
-    return defined[0]
+    return method
 
 
 def _load_file(path: Path) -> ModuleType:

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any, ClassVar
+from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
 from epistemic_calibration.methods.base import Method, Predictions
+from epistemic_calibration.parameters import parameter
 from epistemic_calibration.seeds import derive_seed
-
-#: Schema of the parameters that every illustrative method shares.
-GAUSSIAN_PARAMETER_SCHEMA: dict[str, dict[str, Any]] = {
-    "n_hypotheses": {"type": "integer", "minimum": 1},
-}
 
 
 def sample_gaussian_hypotheses(
@@ -42,6 +39,14 @@ def sample_gaussian_hypotheses(
     -----
     φ ~ N(h(x), √EU(x)) as in section 4 of the paper, the second argument being the standard
     deviation. A column is not a function of x: neighbouring inputs get unrelated draws.
+
+    Examples
+    --------
+    >>> sample_gaussian_hypotheses(
+    ...     np.array([0.5, 1.0]), np.array([0.0, 0.0]), n_hypotheses=3, random_state=0
+    ... )
+    array([[0.5, 0.5, 0.5],
+           [1. , 1. , 1. ]])
     """
     rng = np.random.default_rng(random_state)
     hypotheses = rng.standard_normal((len(prediction), n_hypotheses))
@@ -52,16 +57,18 @@ def sample_gaussian_hypotheses(
     return np.clip(hypotheses, 0, 1, out=hypotheses)
 
 
+@dataclass(kw_only=True, eq=False)
 class GaussianMethod(Method):
     """An illustrative method: hypotheses are drawn around its own prediction.
 
-    A subclass has the parameters of `GAUSSIAN_PARAMETER_SCHEMA` and implements
-    ``evaluate``.
+    A subclass implements ``evaluate``.
     """
 
-    family: ClassVar = "illustrative"
+    family: ClassVar[str] = "illustrative"
 
-    n_hypotheses: int
+    n_hypotheses: int = parameter(
+        200, ge=1, description="draws from N(h, √EU) for each input, clipped to [0, 1]"
+    )
 
     @abstractmethod
     def evaluate(self, X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -3,84 +3,44 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Self
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 import numpy as np
 
 from epistemic_calibration.methods.base import Method, Predictions
+from epistemic_calibration.parameters import parameter
 from epistemic_calibration.seeds import derive_seed
 
 if TYPE_CHECKING:
-    from epistemic_calibration.neighbors import Neighbors
-    from epistemic_calibration.networks import DropConnect, Dropout, Networks
+    from epistemic_calibration.latents._neighbors import Neighbors
+    from epistemic_calibration.methods._networks import DropConnect, Dropout, Networks
 
-#: Schema of the parameters that every method made of networks shares.
-NETWORK_PARAMETER_SCHEMA: dict[str, dict[str, Any]] = {
-    "hidden_sizes": {
-        "description": "units of each hidden layer",
-        "type": "array",
-        "items": {"type": "integer", "minimum": 1},
-        "minItems": 1,
-    },
-    "n_epochs": {
-        "description": "passes over the training set",
-        "type": "integer",
-        "minimum": 1,
-    },
-    "batch_size": {
-        "description": "samples of a minibatch",
-        "type": "integer",
-        "minimum": 1,
-    },
-    "learning_rate": {
-        "description": "step of Adam",
-        "type": "number",
-        "exclusiveMinimum": 0,
-    },
-    "device": {
-        "description": "where networks are trained; auto is CUDA where there is one",
-        "enum": ["auto", "cpu", "cuda"],
-    },
-}
-#: Schema of the probability of a mask's zero.
-DROP_PROBABILITY_SCHEMA: dict[str, Any] = {"type": "number", "minimum": 0, "maximum": 0.99}
+#: Largest probability of a mask's zero: above, hardly anything is left to train.
+MAX_DROP_PROBABILITY = 0.99
 
 
+@dataclass(kw_only=True, eq=False)
 class NetworkMethod(Method):
     """A method whose networks, of all tasks, are trained together.
 
     Network j of a task has the seed ``derive_seed(random_state, j)``.
-
-    Parameters
-    ----------
-    hidden_sizes : sequence of int
-        Units of each hidden layer, with ReLU.
-    n_epochs, batch_size : int
-    learning_rate : float
-        Step of Adam.
-    device : {"auto", "cpu", "cuda"}
-    random_state : int
     """
 
-    #: Networks of one task.
-    n_networks: int = 1
+    hidden_sizes: tuple[Annotated[int, {"ge": 1}], ...] = parameter(
+        (100, 20), min_length=1, description="units of each hidden layer, with ReLU"
+    )
+    n_epochs: int = parameter(20, ge=1, description="passes over the training set")
+    batch_size: int = parameter(32, ge=1, description="samples of a minibatch")
+    learning_rate: float = parameter(1e-3, gt=0, description="step of Adam")
+    device: Literal["auto", "cpu", "cuda"] = parameter(
+        "auto", description="where networks are trained; auto is CUDA where there is one"
+    )
 
-    def __init__(
-        self,
-        *,
-        hidden_sizes: Sequence[int],
-        n_epochs: int,
-        batch_size: int,
-        learning_rate: float,
-        device: str,
-        random_state: int,
-    ) -> None:
-        self.hidden_sizes = hidden_sizes
-        self.n_epochs = n_epochs
-        self.batch_size = batch_size
-        self.learning_rate = learning_rate
-        self.device = device
-        self.random_state = random_state
+    @property
+    def n_networks(self) -> int:
+        """Networks of one task."""
+        return 1
 
     def noise(self) -> Dropout | DropConnect | None:
         """Return the masks of training, if any."""
@@ -126,7 +86,7 @@ class NetworkMethod(Method):
     def _fit_together(
         cls, methods: Sequence[NetworkMethod], X: np.ndarray, labels: Sequence[np.ndarray]
     ) -> None:
-        from epistemic_calibration.networks import train_networks
+        from epistemic_calibration.methods._networks import train_networks
 
         # All have the same parameters but random_state.
         first, n = methods[0], methods[0].n_networks

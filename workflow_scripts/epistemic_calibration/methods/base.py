@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+from functools import cache
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, get_args, get_origin, get_type_hints
+
+import numpy as np
 
 if TYPE_CHECKING:
-    import numpy as np
+    from epistemic_calibration.latents._neighbors import Neighbors
 
-    from epistemic_calibration.neighbors import Neighbors
+
+class MethodError(RuntimeError):
+    """A method returned something that is not a set of hypotheses."""
 
 
 @dataclass(frozen=True)
@@ -38,15 +44,46 @@ class Predictions:
     diagnostics: dict[str, float] = field(default_factory=dict)
 
 
+@dataclass(kw_only=True, eq=False)
 class Method(ABC):
     """A second-order classifier: its hypotheses are draws of P(Y = 1 | x).
 
-    A subclass takes its parameters in ``__init__`` as keywords with defaults, and
-    states their bounds in ``parameter_schema``. It implements ``fit`` and
-    ``sample_hypotheses``; it may report its own ``epistemic_uncertainty`` and
-    ``predict_proba``; it may override ``fit_predict_tasks`` where several tasks are
-    faster together. Heavy libraries are imported inside the methods, since every
-    method's class is read whenever the configuration is checked.
+    A subclass is decorated as this class is, and its fields are its parameters: each is made
+    by `epistemic_calibration.parameters.parameter`, which takes the default, the bounds and a
+    description, and has an annotation that can be evaluated at run time, ``Literal`` for a
+    choice and ``Annotated[float, {"ge": 0}]`` for the bounds of the items of a sequence.
+    Instead of fields a subclass may have an ``__init__`` of its own, which takes keywords
+    with defaults, ``random_state`` among them, and may state their bounds in
+    ``parameter_schema``.
+
+    A subclass implements ``fit`` and ``sample_hypotheses``; it may report its own
+    ``epistemic_uncertainty`` and ``predict_proba``; it may override ``fit_predict_tasks``
+    where fitting several tasks together is faster. Heavy libraries are imported inside the
+    methods, since every method's class is read whenever the configuration is checked.
+
+    Raises
+    ------
+    ValueError
+        If the value of a ``Literal`` field is none of its choices.
+
+    Examples
+    --------
+    >>> from epistemic_calibration.parameters import parameter
+    >>> @dataclass(kw_only=True, eq=False)
+    ... class Guess(Method):
+    ...     label: ClassVar[str] = "Guess"
+    ...     n_hypotheses: int = parameter(3, ge=1, description="guesses for each input")
+    ...
+    ...     def fit(self, X, y):
+    ...         return self
+    ...
+    ...     def sample_hypotheses(self, X):
+    ...         rng = np.random.default_rng(self.random_state)
+    ...         return rng.random((len(X), self.n_hypotheses))
+    >>> Guess.default_parameters()
+    {'n_hypotheses': 3}
+    >>> Guess(n_hypotheses=5).predict(np.zeros((2, 4))).hypotheses.shape
+    (2, 5)
     """
 
     #: Name in tables and figures.
@@ -55,14 +92,23 @@ class Method(ABC):
     #: ``illustrative``: it is not, and hypotheses are drawn to fit it (paper, section 4);
     #: ``control``: a baseline whose place is known from theory.
     family: ClassVar[Literal["active", "illustrative", "control"]] = "active"
-    #: JSON schema of each parameter of ``__init__`` but ``random_state``, by name.
+    #: JSON schema of each parameter but ``random_state``, by name, where parameters are not
+    #: fields but the keywords of an ``__init__`` of the class's own.
     parameter_schema: ClassVar[dict[str, dict[str, Any]]] = {}
     #: Whether the method uses the nearest neighbours that are found once for all tasks.
     uses_neighbors: ClassVar[bool] = False
 
-    random_state: int
-    #: Precomputed neighbours of the points given to ``sample_hypotheses``, if any.
-    neighbors: Neighbors | None = None
+    #: Seed of everything that is drawn.
+    random_state: int = 0
+    #: Precomputed `Neighbors` of the points given to ``sample_hypotheses``, or None. It has no
+    #: annotation, which would make it a parameter.
+    neighbors = None
+
+    def __post_init__(self) -> None:
+        for name, choices in _choices(type(self)).items():
+            value = getattr(self, name)
+            if value not in choices:
+                raise ValueError(f"{name}={value!r} must be {' or '.join(map(repr, choices))}")
 
     @abstractmethod
     def fit(self, X: np.ndarray, y: np.ndarray) -> Self:
@@ -126,11 +172,122 @@ class Method(ABC):
             yield method.fit(X_train, labels).predict(X_test)
 
     @classmethod
+    def parameter_fields(cls) -> dict[str, dataclasses.Field[Any]] | None:
+        """Return the fields that are the method's parameters, without ``random_state``.
+
+        Returns
+        -------
+        dict of str to dataclasses.Field, or None
+            By name. None if the class, or the one that it inherits ``__init__`` from, is not
+            a dataclass: its parameters are the keywords of ``__init__``.
+
+        Examples
+        --------
+        >>> from epistemic_calibration.methods import load_method
+        >>> fields = load_method("random_forest").parameter_fields()
+        >>> fields["min_samples_leaf"].default, fields["min_samples_leaf"].metadata["ge"]
+        (5, 1)
+        """
+        owner = next(c for c in cls.__mro__ if "__init__" in vars(c))
+        if "__dataclass_params__" not in vars(owner):
+            return None
+        return {f.name: f for f in dataclasses.fields(owner) if f.init and f.name != "random_state"}
+
+    @classmethod
     def default_parameters(cls) -> dict[str, Any]:
-        """Return the defaults of ``__init__``, without ``random_state``."""
-        signature = inspect.signature(cls.__init__).parameters.values()
+        """Return the defaults of the parameters by name, without ``random_state``.
+
+        Examples
+        --------
+        >>> from epistemic_calibration.methods import load_method
+        >>> load_method("base_rate").default_parameters()
+        {'n_hypotheses': 10}
+        """
+        fields = cls.parameter_fields()
+        if fields is None:
+            signature = inspect.signature(cls.__init__).parameters.values()
+            return {
+                p.name: p.default
+                for p in signature
+                if p.name not in ("self", "random_state") and p.default is not p.empty
+            }
         return {
-            p.name: p.default
-            for p in signature
-            if p.name not in ("self", "random_state") and p.default is not p.empty
+            name: f.default if f.default_factory is dataclasses.MISSING else f.default_factory()
+            for name, f in fields.items()
+            if f.default is not dataclasses.MISSING or f.default_factory is not dataclasses.MISSING
         }
+
+
+@cache
+def _choices(cls: type[Method]) -> dict[str, tuple[Any, ...]]:
+    hints = get_type_hints(cls)
+    return {
+        f.name: get_args(hints[f.name])
+        for f in dataclasses.fields(cls)
+        if get_origin(hints[f.name]) is Literal
+    }
+
+
+def check_predictions(
+    predictions: Predictions, *, n_samples: int, task: str
+) -> dict[str, np.ndarray]:
+    """Return the arrays of a file of hypotheses, checked.
+
+    Parameters
+    ----------
+    predictions : Predictions
+        What a method, or a file of predictions made elsewhere, gives for one task.
+    n_samples : int
+        Number of test points.
+    task : str
+        Name of the task, for messages.
+
+    Returns
+    -------
+    dict of str to ndarray, float32
+        ``hypotheses`` (n_samples, n_hypotheses) in [0, 1], and, where they are not None,
+        ``epistemic_uncertainty`` (n_samples,), not negative, and ``prediction`` (n_samples,)
+        in [0, 1].
+
+    Raises
+    ------
+    MethodError
+        If an array has another shape, holds no real numbers, or holds NaN, infinite or
+        out-of-range values.
+
+    Examples
+    --------
+    >>> predictions = Predictions(hypotheses=np.array([[0.1, 0.3], [0.8, 1.0]]))
+    >>> arrays = check_predictions(predictions, n_samples=2, task="cat")
+    >>> arrays["hypotheses"].dtype
+    dtype('float32')
+    >>> check_predictions(predictions, n_samples=3, task="cat")  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    ...
+    epistemic_calibration.methods.base.MethodError: task cat: hypotheses has shape (2, 2), ...
+    """
+    arrays = {"hypotheses": np.asarray(predictions.hypotheses)}
+    for name in ("epistemic_uncertainty", "prediction"):
+        value = getattr(predictions, name)
+        if value is not None:
+            arrays[name] = np.asarray(value)
+    for name, array in arrays.items():
+        n_dimensions = 2 if name == "hypotheses" else 1
+        if array.ndim != n_dimensions or len(array) != n_samples or array.size == 0:
+            wanted = f"({n_samples}, n_hypotheses)" if n_dimensions == 2 else f"({n_samples},)"
+            raise MethodError(f"task {task}: {name} has shape {array.shape}, expected {wanted}")
+        if not np.issubdtype(array.dtype, np.number) or np.iscomplexobj(array):
+            raise MethodError(f"task {task}: {name} has dtype {array.dtype}, expected numbers")
+        if not np.isfinite(array).all():
+            raise MethodError(
+                f"task {task}: {name} has {np.count_nonzero(~np.isfinite(array))} values that are "
+                f"NaN or infinite, of {array.size}"
+            )
+        low, high = array.min(), array.max()
+        if name == "epistemic_uncertainty" and low < 0:
+            raise MethodError(f"task {task}: {name} goes down to {low}, expected values >= 0")
+        if name != "epistemic_uncertainty" and (low < 0 or high > 1):
+            raise MethodError(
+                f"task {task}: {name} lies in [{low}, {high}], expected values in [0, 1]"
+            )
+    return {name: array.astype(np.float32) for name, array in arrays.items()}

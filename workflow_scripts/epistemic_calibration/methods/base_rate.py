@@ -2,34 +2,28 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import ClassVar, Self
 
 import numpy as np
 
 from epistemic_calibration.methods.base import Method
+from epistemic_calibration.parameters import parameter
 
 
+@dataclass(kw_only=True, eq=False)
 class BaseRate(Method):
     """Every hypothesis is the fraction of positive training labels, at every input.
 
     Its epistemic uncertainty is 0, and where the base rate of the test set is that of the
-    training set, so are its ECE and EECE: calibration alone says nothing of skill.
-
-    Parameters
-    ----------
-    n_hypotheses : int
-        Number of identical hypotheses.
-    random_state : int
-        Not used.
+    training set, so are its ECE and EECE: calibration alone says nothing of skill. Nothing is
+    drawn, so ``random_state`` is not used.
     """
 
     label: ClassVar[str] = "Base rate"
-    family: ClassVar = "control"
-    parameter_schema: ClassVar = {"n_hypotheses": {"type": "integer", "minimum": 1}}
+    family: ClassVar[str] = "control"
 
-    def __init__(self, *, n_hypotheses: int = 10, random_state: int = 0) -> None:
-        self.n_hypotheses = n_hypotheses
-        self.random_state = random_state
+    n_hypotheses: int = parameter(10, ge=1, description="identical hypotheses")
 
     def fit(self, X: np.ndarray, y: np.ndarray) -> Self:
         """Store the fraction of positive labels; ``X`` is not used."""

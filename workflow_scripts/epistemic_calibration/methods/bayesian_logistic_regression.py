@@ -5,11 +5,13 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import ClassVar, Literal, Self
 
 import numpy as np
 
 from epistemic_calibration.methods.base import Method
+from epistemic_calibration.parameters import parameter
 
 logger = logging.getLogger("epistemic_calibration")
 
@@ -43,6 +45,7 @@ class ConvergenceError(RuntimeError):
     """The chains do not agree, or hold too few effective draws: they are no posterior sample."""
 
 
+@dataclass(kw_only=True, eq=False)
 class BayesianLogisticRegression(Method):
     """Logistic regression whose weights are draws from their posterior.
 
@@ -50,30 +53,10 @@ class BayesianLogisticRegression(Method):
     second argument being the standard deviation. A feature that is zero on the whole
     training set leaves its weight to the prior, which is then sampled directly.
 
-    Parameters
-    ----------
-    prior_scale : float
-        Standard deviation of the prior; 0.5 in the paper.
-    n_hypotheses : int
-        Posterior draws kept, evenly spaced over all chains.
-    sampler : {"hmc", "polya_gamma"}
-        Both sample the same posterior exactly. ``hmc``: split Hamiltonian Monte Carlo
-        (Shahbaba et al. 2014), which follows the Laplace approximation exactly and corrects
-        for the rest. ``polya_gamma``: the Gibbs sampler of Polson et al. 2013, the
-        reference, slower.
-    n_chains : int
-        At least 2, since chains are compared with each other.
-    n_warmup : int
-        First iterations of each chain, in which ``hmc`` adapts its step; discarded.
-    n_draws : int
-        Iterations of each chain after these, at first.
-    max_doublings : int
-        How many times the number of draws may be doubled until the chains have converged.
-    max_r_hat : float
-        Largest rank-normalised split R-hat allowed over all weights and the log posterior.
-    min_effective_sample_size : float
-        Smallest bulk effective sample size allowed over the same.
-    random_state : int
+    Both samplers draw from the same posterior exactly. ``hmc`` is split Hamiltonian Monte
+    Carlo (Shahbaba et al. 2014), which follows the Laplace approximation exactly and corrects
+    for the rest. ``polya_gamma`` is the Gibbs sampler of Polson et al. (2013), the reference,
+    which is slower.
 
     Notes
     -----
@@ -92,44 +75,42 @@ class BayesianLogisticRegression(Method):
     """
 
     label: ClassVar[str] = "Bayesian Log. Reg."
-    parameter_schema: ClassVar = {
-        "prior_scale": {"type": "number", "exclusiveMinimum": 0},
-        "n_hypotheses": {"type": "integer", "minimum": 1},
-        "sampler": {"enum": ["hmc", "polya_gamma"]},
-        "n_chains": {"type": "integer", "minimum": 2},
-        "n_warmup": {"type": "integer", "minimum": 0},
-        "n_draws": {"type": "integer", "minimum": 4},
-        "max_doublings": {"type": "integer", "minimum": 0},
-        "max_r_hat": {"type": "number", "exclusiveMinimum": 1},
-        "min_effective_sample_size": {"type": "number", "exclusiveMinimum": 0},
-    }
 
-    def __init__(
-        self,
-        *,
-        prior_scale: float = 0.5,
-        n_hypotheses: int = 100,
-        sampler: Literal["hmc", "polya_gamma"] = "hmc",
-        n_chains: int = 10,
-        n_warmup: int = 10,
-        n_draws: int = 50,
-        max_doublings: int = 4,
-        max_r_hat: float = 1.05,
-        min_effective_sample_size: float = 100,
-        random_state: int = 0,
-    ) -> None:
-        if sampler not in ("hmc", "polya_gamma"):
-            raise ValueError(f"sampler={sampler!r} must be 'hmc' or 'polya_gamma'")
-        self.prior_scale = prior_scale
-        self.n_hypotheses = n_hypotheses
-        self.sampler = sampler
-        self.n_chains = n_chains
-        self.n_warmup = n_warmup
-        self.n_draws = n_draws
-        self.max_doublings = max_doublings
-        self.max_r_hat = max_r_hat
-        self.min_effective_sample_size = min_effective_sample_size
-        self.random_state = random_state
+    prior_scale: float = parameter(
+        0.5, gt=0, description="standard deviation of the prior; 0.5 in the paper"
+    )
+    n_hypotheses: int = parameter(
+        100, ge=1, description="posterior draws kept, evenly spaced over all chains"
+    )
+    sampler: Literal["hmc", "polya_gamma"] = parameter(
+        "hmc", description="Hamiltonian Monte Carlo (hmc) or the slower Gibbs sampler (polya_gamma)"
+    )
+    n_chains: int = parameter(
+        10, ge=2, description="chains, at least 2, since they are compared with each other"
+    )
+    n_warmup: int = parameter(
+        10,
+        ge=0,
+        description="first iterations of each chain, in which hmc adapts its step; discarded",
+    )
+    n_draws: int = parameter(50, ge=4, description="iterations of each chain after these, at first")
+    max_doublings: int = parameter(
+        4,
+        ge=0,
+        description="how often the number of draws may double until the chains have converged",
+    )
+    max_r_hat: float = parameter(
+        1.05,
+        gt=1,
+        description="largest rank-normalised split R-hat allowed of any weight and of the log "
+        "posterior",
+    )
+    min_effective_sample_size: float = parameter(
+        100,
+        gt=0,
+        description="smallest bulk effective sample size allowed of any weight and of the log "
+        "posterior",
+    )
 
     def fit(self, X: np.ndarray, y: np.ndarray) -> Self:
         """Sample the posterior.

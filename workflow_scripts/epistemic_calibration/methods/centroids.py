@@ -3,34 +3,26 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import ClassVar, Literal, Self
 
 import numpy as np
 
-from epistemic_calibration.methods._gaussian import GAUSSIAN_PARAMETER_SCHEMA, GaussianMethod
+from epistemic_calibration.methods._gaussian import GaussianMethod
+from epistemic_calibration.parameters import parameter
 
 
+@dataclass(kw_only=True, eq=False)
 class Centroids(GaussianMethod):
     """Radial kernels around the class means; far from both, the method is uncertain.
 
     With e_c(x) = ‖x − μ_c‖² / (2 · length_scale² · divisor), the prediction is the normalised
-    kernel h = exp(−e_1) / (exp(−e_0) + exp(−e_1)) = sigmoid(e_0 − e_1).
+    kernel h = exp(−e_1) / (exp(−e_0) + exp(−e_1)) = sigmoid(e_0 − e_1). ``divisor`` is the
+    number of classes, 2, or, as in equation 1 of DUQ, the dimension of X.
 
-    Parameters
-    ----------
-    definition : {"paper", "literature"}
-        The reported uncertainty, with e = min_c e_c: ``paper`` is
-        0.8 · e / (e + 10 · median(e)), the median taken over the inputs given, so that the
-        uncertainty of an input depends on the others; ``literature`` is DUQ's
-        1 − max_c exp(−e_c).
-    length_scale : float
-        Length scale of the kernel, in units of X; √10 in the paper's appendix.
-    divisor : {"classes", "dimension"}
-        What else the squared distance is divided by: the number of classes, 2, or, as in
-        equation 1 of DUQ, the dimension of X.
-    n_hypotheses : int
-        Hypotheses drawn from N(h, √EU) for every input, and clipped to [0, 1].
-    random_state : int
+    The reported uncertainty has two definitions, with e = min_c e_c. ``paper`` is
+    0.8 · e / (e + 10 · median(e)), the median taken over the inputs given, so that the
+    uncertainty of an input depends on the others. ``literature`` is DUQ's 1 − max_c exp(−e_c).
 
     References
     ----------
@@ -39,31 +31,21 @@ class Centroids(GaussianMethod):
     """
 
     label: ClassVar[str] = "Centroids"
-    parameter_schema: ClassVar = {
-        "definition": {"enum": ["paper", "literature"]},
-        "length_scale": {"type": "number", "exclusiveMinimum": 0},
-        "divisor": {"enum": ["classes", "dimension"]},
-        **GAUSSIAN_PARAMETER_SCHEMA,
-    }
 
-    def __init__(
-        self,
-        *,
-        definition: Literal["paper", "literature"] = "paper",
-        length_scale: float = math.sqrt(10),
-        divisor: Literal["classes", "dimension"] = "classes",
-        n_hypotheses: int = 200,
-        random_state: int = 0,
-    ) -> None:
-        if definition not in ("paper", "literature"):
-            raise ValueError(f"definition={definition!r} must be 'paper' or 'literature'")
-        if divisor not in ("classes", "dimension"):
-            raise ValueError(f"divisor={divisor!r} must be 'classes' or 'dimension'")
-        self.definition = definition
-        self.length_scale = length_scale
-        self.divisor = divisor
-        self.n_hypotheses = n_hypotheses
-        self.random_state = random_state
+    definition: Literal["paper", "literature"] = parameter(
+        "paper",
+        description="definition of the uncertainty: the paper's, or that of DUQ (literature)",
+    )
+    length_scale: float = parameter(
+        math.sqrt(10),
+        gt=0,
+        description="length scale of the kernel, in units of X; √10 in the paper's appendix",
+    )
+    divisor: Literal["classes", "dimension"] = parameter(
+        "classes",
+        description="what else the squared distance is divided by: the number of classes, 2, "
+        "or the dimension of X",
+    )
 
     def fit(self, X: np.ndarray, y: np.ndarray) -> Self:
         """Compute the mean of each class.

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import dataclass
 from typing import ClassVar, Self
 
 import numpy as np
 
-from epistemic_calibration.methods._gaussian import GAUSSIAN_PARAMETER_SCHEMA, GaussianMethod
-from epistemic_calibration.neighbors import nearest_neighbors
+from epistemic_calibration.latents._neighbors import nearest_neighbors
+from epistemic_calibration.methods._gaussian import GaussianMethod
+from epistemic_calibration.parameters import parameter
 from epistemic_calibration.seeds import derive_seed
 
 logger = logging.getLogger("epistemic_calibration")
 
 
+@dataclass(kw_only=True, eq=False)
 class EvidentialKNN(GaussianMethod):
     """Each neighbour is a piece of evidence, combined by Dempster's rule.
 
@@ -24,20 +27,6 @@ class EvidentialKNN(GaussianMethod):
     m_0 = (1 − q_0) q_1 / Z, m_Θ = q_1 q_0 / Z. The prediction is the pignistic
     probability h = m_1 + m_Θ / 2; the epistemic uncertainty is m_Θ.
 
-    Parameters
-    ----------
-    n_neighbors : int
-        12 in the paper's appendix. A smaller training set is used whole.
-    alpha : float
-        Mass of a neighbour at distance 0, in (0, 1); 0.4 in the paper's appendix.
-    beta : float
-        Exponent of the relative distance, positive; 0.5 in the paper's appendix.
-    n_pairs : int
-        Pairs of distinct training points whose mean distance estimates d̄; ours.
-    n_hypotheses : int
-        Hypotheses drawn from N(h, √EU) for every input, and clipped to [0, 1].
-    random_state : int
-
     References
     ----------
     Denœux, "A k-nearest neighbor classification rule based on Dempster-Shafer theory",
@@ -46,30 +35,27 @@ class EvidentialKNN(GaussianMethod):
 
     label: ClassVar[str] = "EK-NN"
     uses_neighbors: ClassVar[bool] = True
-    parameter_schema: ClassVar = {
-        "n_neighbors": {"type": "integer", "minimum": 1},
-        "alpha": {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1},
-        "beta": {"type": "number", "exclusiveMinimum": 0},
-        "n_pairs": {"type": "integer", "minimum": 1},
-        **GAUSSIAN_PARAMETER_SCHEMA,
-    }
 
-    def __init__(
-        self,
-        *,
-        n_neighbors: int = 12,
-        alpha: float = 0.4,
-        beta: float = 0.5,
-        n_pairs: int = 10_000,
-        n_hypotheses: int = 200,
-        random_state: int = 0,
-    ) -> None:
-        self.n_neighbors = n_neighbors
-        self.alpha = alpha
-        self.beta = beta
-        self.n_pairs = n_pairs
-        self.n_hypotheses = n_hypotheses
-        self.random_state = random_state
+    n_neighbors: int = parameter(
+        12,
+        ge=1,
+        description="nearest training points that are combined, or all where there are fewer; "
+        "12 in the paper's appendix",
+    )
+    alpha: float = parameter(
+        0.4,
+        gt=0,
+        lt=1,
+        description="mass of a neighbour at distance 0; 0.4 in the paper's appendix",
+    )
+    beta: float = parameter(
+        0.5, gt=0, description="exponent of the relative distance; 0.5 in the paper's appendix"
+    )
+    n_pairs: int = parameter(
+        10_000,
+        ge=1,
+        description="pairs of distinct training points whose mean distance estimates d̄; ours",
+    )
 
     def fit(self, X: np.ndarray, y: np.ndarray) -> Self:
         """Store the training points and estimate their mean distance.

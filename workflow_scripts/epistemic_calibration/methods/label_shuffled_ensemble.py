@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -10,6 +11,7 @@ from epistemic_calibration.methods.deep_ensemble import DeepEnsemble
 from epistemic_calibration.seeds import derive_seed
 
 
+@dataclass(kw_only=True, eq=False)
 class LabelShuffledEnsemble(DeepEnsemble):
     """The deep ensemble, trained on labels permuted at random.
 
@@ -19,7 +21,7 @@ class LabelShuffledEnsemble(DeepEnsemble):
     """
 
     label: ClassVar[str] = "Label-shuffled ensemble"
-    family: ClassVar = "control"
+    family: ClassVar[str] = "control"
 
     def training_labels(self, y: np.ndarray) -> np.ndarray:
         """Return a random permutation of the labels, (n_samples,)."""

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
 
-from epistemic_calibration.methods._network import NETWORK_PARAMETER_SCHEMA, NetworkMethod
+from epistemic_calibration.methods._network import NetworkMethod
+from epistemic_calibration.parameters import parameter
 from epistemic_calibration.seeds import derive_seed
 
 if TYPE_CHECKING:
     import torch
 
 
+@dataclass(kw_only=True, eq=False)
 class LastLayerLaplace(NetworkMethod):
     """A network with a Gaussian posterior of its last layer, by laplace-torch.
 
@@ -22,61 +24,17 @@ class LastLayerLaplace(NetworkMethod):
     the trained weights, plus a prior precision that maximises the marginal likelihood. A
     hypothesis is the network with a draw of the last layer (``pred_type="nn"``), a function
     of x; the linearised predictive ("glm") would draw a noise vector for all inputs instead.
-
-    Parameters
-    ----------
-    n_hypotheses : int
-        Number of draws of the last layer; 100 in the paper.
-    hessian_structure : {"full", "diag"}
-        Of the last layer's precision.
-    hidden_sizes : sequence of int
-        Units of each hidden layer, with ReLU.
-    n_epochs, batch_size : int
-    learning_rate : float
-        Step of Adam.
-    device : {"auto", "cpu", "cuda"}
-        Of the training; the Laplace approximation is made on the CPU.
-    random_state : int
+    The network is trained on ``device``; the Laplace approximation is made on the CPU.
     """
 
     label: ClassVar[str] = "Laplace"
-    parameter_schema: ClassVar = {
-        "n_hypotheses": {
-            "description": "draws of the last layer's weights",
-            "type": "integer",
-            "minimum": 1,
-        },
-        "hessian_structure": {
-            "description": "of the last layer's posterior precision",
-            "enum": ["full", "diag"],
-        },
-        **NETWORK_PARAMETER_SCHEMA,
-    }
 
-    def __init__(
-        self,
-        *,
-        n_hypotheses: int = 100,
-        hessian_structure: Literal["full", "diag"] = "full",
-        hidden_sizes: Sequence[int] = (100, 20),
-        n_epochs: int = 20,
-        batch_size: int = 32,
-        learning_rate: float = 1e-3,
-        device: str = "auto",
-        random_state: int = 0,
-    ) -> None:
-        super().__init__(
-            hidden_sizes=hidden_sizes,
-            n_epochs=n_epochs,
-            batch_size=batch_size,
-            learning_rate=learning_rate,
-            device=device,
-            random_state=random_state,
-        )
-        if hessian_structure not in ("full", "diag"):
-            raise ValueError(f"hessian_structure={hessian_structure!r} must be 'full' or 'diag'")
-        self.n_hypotheses = n_hypotheses
-        self.hessian_structure = hessian_structure
+    n_hypotheses: int = parameter(
+        100, ge=1, description="draws of the last layer's weights; 100 in the paper"
+    )
+    hessian_structure: Literal["full", "diag"] = parameter(
+        "full", description="structure of the last layer's posterior precision"
+    )
 
     def after_training(self, X: np.ndarray, y: np.ndarray) -> None:
         """Approximate the posterior of the last layer."""
@@ -133,7 +91,7 @@ class LastLayerLaplace(NetworkMethod):
     def _features(self, X: np.ndarray) -> torch.Tensor:
         import torch
 
-        from epistemic_calibration.networks import last_hidden_activations
+        from epistemic_calibration.methods._networks import last_hidden_activations
 
         features = last_hidden_activations(self.networks_, X, device=self.device)[0]
         return torch.from_numpy(features).double()

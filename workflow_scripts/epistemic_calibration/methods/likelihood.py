@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import logging
 import sys
+from dataclasses import dataclass
 from typing import ClassVar, Literal, Self
 
 import numpy as np
 
-from epistemic_calibration.methods._gaussian import GAUSSIAN_PARAMETER_SCHEMA, GaussianMethod
-from epistemic_calibration.neighbors import nearest_neighbors
+from epistemic_calibration.latents._neighbors import nearest_neighbors
+from epistemic_calibration.methods._gaussian import GaussianMethod
+from epistemic_calibration.parameters import parameter
 
 logger = logging.getLogger("epistemic_calibration")
 
 
+@dataclass(kw_only=True, eq=False)
 class Likelihood(GaussianMethod):
     """Neighbours vote for the class; few or divided neighbours leave both plausible.
 
@@ -23,20 +26,9 @@ class Likelihood(GaussianMethod):
     uncertainty is the degree to which both are. The prediction h is the vote of the
     ``n_neighbors`` nearest points, weighted by inverse distance.
 
-    Parameters
-    ----------
-    definition : {"paper", "literature"}
-        ``literature``: the labels are those of the ``n_neighbors`` nearest points, and
-        EU = min(π(1), π(0)). ``paper``: they are those of the neighbours among these that
-        lie closer than ``radius``, or of the single nearest point where none does, and EU is
-        half of the minimum, which is what gives the published values.
-    n_neighbors : int
-        10 in the paper's appendix. A smaller training set is used whole.
-    radius : float
-        In units of X; only for ``definition="paper"``.
-    n_hypotheses : int
-        Hypotheses drawn from N(h, √EU) for every input, and clipped to [0, 1].
-    random_state : int
+    ``definition`` says which of these points count as near. ``literature``: all of them, and
+    EU = min(π(1), π(0)). ``paper``: those closer than ``radius``, or the nearest alone where
+    none is, and EU is half of that minimum, which reproduces the published values.
 
     References
     ----------
@@ -46,29 +38,23 @@ class Likelihood(GaussianMethod):
 
     label: ClassVar[str] = "Likelihood"
     uses_neighbors: ClassVar[bool] = True
-    parameter_schema: ClassVar = {
-        "definition": {"enum": ["paper", "literature"]},
-        "n_neighbors": {"type": "integer", "minimum": 1},
-        "radius": {"type": "number", "exclusiveMinimum": 0},
-        **GAUSSIAN_PARAMETER_SCHEMA,
-    }
 
-    def __init__(
-        self,
-        *,
-        definition: Literal["paper", "literature"] = "paper",
-        n_neighbors: int = 10,
-        radius: float = 0.3,
-        n_hypotheses: int = 200,
-        random_state: int = 0,
-    ) -> None:
-        if definition not in ("paper", "literature"):
-            raise ValueError(f"definition={definition!r} must be 'paper' or 'literature'")
-        self.definition = definition
-        self.n_neighbors = n_neighbors
-        self.radius = radius
-        self.n_hypotheses = n_hypotheses
-        self.random_state = random_state
+    definition: Literal["paper", "literature"] = parameter(
+        "paper",
+        description="which neighbours count as near: those within the radius (paper), or all",
+    )
+    n_neighbors: int = parameter(
+        10,
+        ge=1,
+        description="nearest training points that vote, or all where there are fewer; 10 in the "
+        "paper's appendix",
+    )
+    radius: float = parameter(
+        0.3,
+        gt=0,
+        description="distance within which a neighbour counts as near, in units of X; only for "
+        "the definition paper",
+    )
 
     def fit(self, X: np.ndarray, y: np.ndarray) -> Self:
         """Store the training points."""
@@ -119,6 +105,14 @@ def plausibilities(n_positive: int, n_negative: int) -> tuple[float, float]:
     -------
     tuple of float
         π(1) = sup_t min(L(t), 2t − 1) and π(0) = sup_t min(L(t), 1 − 2t), in [0, 1].
+
+    Examples
+    --------
+    >>> plausibilities(0, 0)
+    (1.0, 1.0)
+    >>> positive, negative = plausibilities(1, 0)
+    >>> positive, round(negative, 6)
+    (1.0, 0.333333)
     """
     return _plausibility(n_positive, n_negative), _plausibility(n_negative, n_positive)
 

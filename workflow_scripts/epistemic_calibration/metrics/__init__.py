@@ -1,8 +1,11 @@
 """Metrics of epistemic calibration, in the conventions of scikit-learn.
 
-``y_true`` first, samples on axis 0, options by keyword; everything in float64.
+``y_true`` first, samples on axis 0, options by keyword; everything is computed in float64.
+Where several metrics are computed from the same labels and hypotheses, a `Sample` in place of
+both saves repeated checks, moments and bins.
 """
 
+from epistemic_calibration.metrics._sample import Sample
 from epistemic_calibration.metrics.binning import assign_bins
 from epistemic_calibration.metrics.calibration import (
     CalibrationCurve,
@@ -15,28 +18,32 @@ from epistemic_calibration.metrics.calibration import (
     log_loss,
     smooth_calibration_curve,
 )
-from epistemic_calibration.metrics.epistemic import (
+from epistemic_calibration.metrics.corrected import (
+    CorrectedError,
+    ErrorSplit,
+    LowerBound,
+    corrected_epistemic_calibration_error,
+    cross_fitted_lower_bound,
+    split_epistemic_calibration_error,
+)
+from epistemic_calibration.metrics.eece import (
     BinStatistics,
     EECEParts,
     decompose_eece,
     expected_epistemic_calibration_error,
     true_epistemic_calibration_error,
 )
-from epistemic_calibration.metrics.inference import (
-    CorrectedError,
-    ErrorDifference,
-    ErrorSplit,
-    LowerBound,
-    TestResult,
-    compare_mean_corrected_errors,
-    corrected_epistemic_calibration_error,
-    cross_fitted_lower_bound,
+from epistemic_calibration.metrics.hypothesis_tests import (
+    HypothesisTest,
     epistemic_calibration_test,
     epistemic_independence_test,
     holm_correction,
     mean_calibration_test,
+)
+from epistemic_calibration.metrics.over_tasks import (
+    ErrorDifference,
+    compare_mean_corrected_errors,
     mean_corrected_error,
-    split_epistemic_calibration_error,
 )
 from epistemic_calibration.metrics.recalibration import SecondOrderRecalibrator
 
@@ -47,10 +54,11 @@ __all__ = [
     "EECEParts",
     "ErrorDifference",
     "ErrorSplit",
+    "HypothesisTest",
     "LowerBound",
+    "Sample",
     "SecondOrderRecalibrator",
     "SmoothCalibrationCurve",
-    "TestResult",
     "accuracy",
     "assign_bins",
     "auroc",

@@ -42,7 +42,7 @@ def check_probabilities(
     Raises
     ------
     ValueError
-        If ``values`` are not numbers in [0, 1], one a sample.
+        If ``values`` are not numbers in [0, 1], one per sample.
     """
     return _check_vector(values, name=name, n_samples=n_samples, upper=1.0)
 
@@ -53,7 +53,7 @@ def check_uncertainty(values: ArrayLike, *, n_samples: int) -> np.ndarray:
     Raises
     ------
     ValueError
-        If ``values`` are not finite numbers >= 0, one a sample.
+        If ``values`` are not finite numbers >= 0, one per sample.
     """
     return _check_vector(values, name="epistemic_uncertainty", n_samples=n_samples, upper=None)
 
@@ -64,7 +64,7 @@ def check_hypotheses(hypotheses: ArrayLike, *, n_samples: int | None = None) -> 
     Raises
     ------
     ValueError
-        If ``hypotheses`` are not a matrix of numbers in [0, 1], one row a sample.
+        If ``hypotheses`` are not a matrix of numbers in [0, 1], one row per sample.
     """
     array = np.asarray(hypotheses)
     if array.ndim != 2 or array.size == 0:
@@ -83,7 +83,7 @@ def check_bins(bins: ArrayLike, *, n_samples: int) -> np.ndarray:
     Raises
     ------
     ValueError
-        If ``bins`` is not a vector of integers, one a sample.
+        If ``bins`` is not a vector of integers, one per sample.
     """
     labels = np.asarray(bins)
     if labels.ndim != 1 or labels.dtype.kind not in "iu":

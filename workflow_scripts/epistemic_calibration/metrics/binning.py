@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from functools import cache
+from collections.abc import Callable
+from functools import cache, partial
 from typing import TYPE_CHECKING, Literal, get_args
 
 import numpy as np
@@ -47,9 +48,9 @@ def assign_bins(
           is H times the squared Wasserstein-2 distance of the predictive laws, so the bins
           do not depend on how the hypotheses are numbered at each input.
         - ``nested``: quantiles of the row mean, and within each K-means on the sorted rows
-          less their mean, i.e. on spread and shape; twice as many of one as of the other.
+          minus their mean, i.e. on spread and shape; twice as many quantiles as clusters in each.
         - ``quantile``: quantiles of the row mean, and within each those of the row's
-          standard deviation; as many of one as of the other.
+          standard deviation, as many of one as of the other.
         - ``grid``: cells of a Cartesian product of intervals; only cells with samples exist.
     random_state : int, default 0
         Seed of K-means.
@@ -64,8 +65,44 @@ def assign_bins(
     ValueError
         If ``hypotheses`` are not in [0, 1], ``n_bins`` is not an integer >= 1, or
         ``binning`` is unknown.
+
+    References
+    ----------
+    Hoarau, arXiv 2606.10777, appendix B.2 (``kmeans``).
+
+    Examples
+    --------
+    Only some partitions see that the first two rows are the same hypotheses in another order.
+
+    >>> from epistemic_calibration import metrics
+    >>> hypotheses = [[0.1, 0.5], [0.5, 0.1], [0.9, 0.9]]
+    >>> len(set(metrics.assign_bins(hypotheses)))
+    3
+    >>> len(set(metrics.assign_bins(hypotheses, binning="sorted_kmeans")))
+    2
     """
     hypotheses = check_hypotheses(hypotheses)
+    return assign_checked_bins(
+        hypotheses,
+        n_bins=n_bins,
+        binning=binning,
+        random_state=random_state,
+        moments=partial(row_moments, hypotheses),
+    )
+
+
+def assign_checked_bins(
+    hypotheses: np.ndarray,
+    *,
+    n_bins: int,
+    binning: Binning,
+    random_state: int,
+    moments: Callable[[], tuple[np.ndarray, np.ndarray]],
+) -> np.ndarray:
+    """Return `assign_bins` of hypotheses that have been checked.
+
+    ``moments`` returns mean and variance of the rows; not all partitions need them.
+    """
     n_bins = check_positive_integer(n_bins, name="n_bins")
     if binning == "kmeans":
         labels = _kmeans(hypotheses.astype(np.float64), n_bins, random_state)
@@ -73,9 +110,10 @@ def assign_bins(
         rows = np.sort(hypotheses.astype(np.float64), axis=1)
         labels = _kmeans(rows, n_bins, random_state)
     elif binning == "nested":
-        labels = nested_bins(hypotheses, n_bins=n_bins, random_state=random_state)[1]
+        mean, _ = moments()
+        labels = nested_bins(hypotheses, mean, n_bins=n_bins, random_state=random_state)[1]
     elif binning == "quantile":
-        labels = _mean_and_spread_quantiles(hypotheses, n_bins)
+        labels = _mean_and_spread_quantiles(*moments(), n_bins)
     elif binning == "grid":
         labels = group_equal_rows(equal_width_bins(hypotheses, n_bins))
     else:
@@ -128,14 +166,13 @@ def _n_shapes(n_bins: int) -> int:
 
 
 def nested_bins(
-    hypotheses: np.ndarray, *, n_bins: int, random_state: int
+    hypotheses: np.ndarray, mean: np.ndarray, *, n_bins: int, random_state: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return coarse bins of the row mean and, within them, fine bins of spread and shape.
+    """Return coarse bins of the row means and, within them, fine bins of spread and shape.
 
     No fine bin holds one sample only, unless its coarse bin does.
     """
     n_shapes = _n_shapes(n_bins)
-    mean, _ = row_moments(hypotheses)
     coarse = coarse_bins(mean, n_bins)
     fine = np.empty(len(mean), dtype=np.intp)
     for k in np.unique(coarse):
@@ -161,8 +198,7 @@ def _merge_singletons(rows: np.ndarray, labels: np.ndarray) -> np.ndarray:
     return merged
 
 
-def _mean_and_spread_quantiles(hypotheses: np.ndarray, n_bins: int) -> np.ndarray:
-    mean, variance = row_moments(hypotheses)
+def _mean_and_spread_quantiles(mean: np.ndarray, variance: np.ndarray, n_bins: int) -> np.ndarray:
     n_per_axis = max(1, round(np.sqrt(n_bins)))
     by_mean = quantile_bins(mean, n_per_axis)
     labels = np.empty(len(mean), dtype=np.intp)

@@ -60,15 +60,31 @@ def accuracy(y_true: ArrayLike, y_prob: ArrayLike) -> float:
     ------
     ValueError
         If labels are not 0 and 1, or predictions are not in [0, 1].
+
+    Examples
+    --------
+    >>> from epistemic_calibration import metrics
+    >>> metrics.accuracy([0, 1, 1, 1], [0.2, 0.9, 0.6, 0.5])
+    0.75
     """
     y, p = _check(y_true, y_prob)
     return float(np.mean((p > 0.5) == (y == 1)))
 
 
 def brier_score(y_true: ArrayLike, y_prob: ArrayLike) -> float:
-    """Return the mean squared difference of labels and predictions (Brier, 1950), in [0, 1].
+    """Return the mean squared difference of labels and predictions, in [0, 1].
 
     Parameters and errors as in :func:`accuracy`.
+
+    References
+    ----------
+    Brier, 1950, "Verification of forecasts expressed in terms of probability".
+
+    Examples
+    --------
+    >>> from epistemic_calibration import metrics
+    >>> metrics.brier_score([0, 1], [0.5, 0.75])
+    0.15625
     """
     y, p = _check(y_true, y_prob)
     return float(np.mean((y - p) ** 2))
@@ -89,6 +105,12 @@ def log_loss(y_true: ArrayLike, y_prob: ArrayLike, *, eps: float = 1e-15) -> flo
     ------
     ValueError
         As in :func:`accuracy`, or if ``eps`` is out of range.
+
+    Examples
+    --------
+    >>> from epistemic_calibration import metrics
+    >>> round(metrics.log_loss([0, 1], [0.5, 0.5]), 4)
+    0.6931
     """
     y, p = _check(y_true, y_prob)
     if not 0 < eps < 0.5:
@@ -98,9 +120,15 @@ def log_loss(y_true: ArrayLike, y_prob: ArrayLike, *, eps: float = 1e-15) -> flo
 
 
 def auroc(y_true: ArrayLike, y_prob: ArrayLike) -> float:
-    """Return the area under the ROC curve, or NaN where there is one class only.
+    """Return the area under the ROC curve, in [0, 1], or NaN where there is one class only.
 
     Parameters and errors as in :func:`accuracy`.
+
+    Examples
+    --------
+    >>> from epistemic_calibration import metrics
+    >>> metrics.auroc([0, 0, 1, 1], [0.1, 0.6, 0.5, 0.9])
+    0.75
     """
     from sklearn.metrics import roc_auc_score
 
@@ -132,6 +160,24 @@ def expected_calibration_error(y_true: ArrayLike, y_prob: ArrayLike, *, n_bins: 
     ------
     ValueError
         As in :func:`accuracy`, or if ``n_bins`` is not an integer >= 1.
+
+    See Also
+    --------
+    calibration_curve : what happens in each bin.
+    expected_epistemic_calibration_error : of hypotheses instead of predictions.
+
+    References
+    ----------
+    Naeini, Cooper and Hauskrecht, 2015, "Obtaining well calibrated probabilities using Bayesian
+    binning".
+
+    Examples
+    --------
+    Two bins of two samples: |1/2 - 1/4| and |1 - 3/4|.
+
+    >>> from epistemic_calibration import metrics
+    >>> metrics.expected_calibration_error([0, 1, 1, 1], [0.25, 0.25, 0.75, 0.75])
+    0.25
     """
     curve = calibration_curve(y_true, y_prob, n_bins=n_bins)
     return float(np.average(np.abs(curve.frequency - curve.predicted), weights=curve.count))
@@ -143,6 +189,17 @@ def calibration_curve(
     """Return mean prediction, frequency and count in bins of equal width.
 
     Parameters, bins and errors as in :func:`expected_calibration_error`.
+
+    See Also
+    --------
+    smooth_calibration_curve : a curve without bins.
+
+    Examples
+    --------
+    >>> from epistemic_calibration import metrics
+    >>> curve = metrics.calibration_curve([0, 1, 1, 1], [0.25, 0.25, 0.75, 0.75])
+    >>> curve.predicted, curve.frequency, curve.count
+    (array([0.25, 0.75]), array([0.5, 1. ]), array([2, 2]))
     """
     y, p = _check(y_true, y_prob)
     n_bins = check_positive_integer(n_bins, name="n_bins")
@@ -165,8 +222,8 @@ def smooth_calibration_curve(
     """Return the Nadaraya–Watson estimate of P(Y = 1 | prediction) with a Beta kernel.
 
     At t, a sample with prediction p has the weight of the Beta(t/b + 1, (1 − t)/b + 1)
-    density at p (Chen, 1999, "Beta kernel estimators for density functions"), which has no
-    mass outside [0, 1]. The default bandwidth is that of the paper's figure 1c.
+    density at p, which has no mass outside [0, 1]. The default bandwidth is that of the paper's
+    figure 1c.
 
     Parameters
     ----------
@@ -181,6 +238,23 @@ def smooth_calibration_curve(
     ------
     ValueError
         As in :func:`accuracy`, or if ``bandwidth`` or ``n_points`` is not positive.
+
+    See Also
+    --------
+    calibration_curve : a curve over bins.
+
+    References
+    ----------
+    Chen, 1999, "Beta kernel estimators for density functions".
+
+    Examples
+    --------
+    >>> from epistemic_calibration import metrics
+    >>> curve = metrics.smooth_calibration_curve([0, 1], [0.25, 0.75], n_points=3)
+    >>> curve.predicted
+    array([0. , 0.5, 1. ])
+    >>> curve.frequency.round(3)
+    array([0.004, 0.5  , 0.996])
     """
     from scipy.special import xlogy
 

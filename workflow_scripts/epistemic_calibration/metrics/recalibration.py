@@ -21,12 +21,12 @@ class SecondOrderRecalibrator:
 
         f' = scale·m + shift + spread·s + interaction·m·s + (f − m),
 
-    the four numbers minimising the log loss of the mean of sigmoid(f'), with a standard
+    the four numbers minimise the log loss of the mean of sigmoid(f'), with a standard
     normal prior around no change that matters only where classes are separable. ``scale``
     and ``shift`` are Platt scaling of the mean; ``spread`` and ``interaction`` use what the
     epistemic uncertainty says about the label, so that afterwards it says less.
 
-    The dispersion f − m is kept as it is: with one label an input, the labels determine
+    The dispersion f − m is kept as it is: with one label per input, the labels determine
     the mean of the recalibrated hypotheses only, never their dispersion around it.
 
     Parameters
@@ -43,6 +43,18 @@ class SecondOrderRecalibrator:
     ----------
     Platt, 1999, "Probabilistic outputs for support vector machines"; Guo et al., 2017, "On
     calibration of modern neural networks".
+
+    Examples
+    --------
+    Hypotheses that are too confident: the label frequencies are 0.3 and 0.7.
+
+    >>> import numpy as np
+    >>> from epistemic_calibration import metrics
+    >>> hypotheses = np.repeat([[0.1, 0.1], [0.9, 0.9]], 1000, axis=0)
+    >>> y_true = np.repeat([0, 1, 0, 1], [700, 300, 300, 700])
+    >>> recalibrator = metrics.SecondOrderRecalibrator().fit(y_true, hypotheses)
+    >>> recalibrator.transform([[0.1, 0.1], [0.9, 0.9]]).mean(axis=1).round(2)
+    array([0.3, 0.7])
     """
 
     def __init__(self, *, clip: float = 1e-4) -> None:

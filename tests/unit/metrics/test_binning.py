@@ -1,0 +1,156 @@
+import warnings
+
+import numpy as np
+import pytest
+from scipy.stats import wasserstein_distance
+from sklearn.cluster import KMeans
+from threadpoolctl import threadpool_limits
+
+from epistemic_calibration import metrics
+from epistemic_calibration.metrics.binning import nested_bins
+
+BINNINGS = ["kmeans", "sorted_kmeans", "nested", "quantile", "grid"]
+
+
+def make(n=600, h=8, seed=0, dtype=np.float64):
+    rng = np.random.default_rng(seed)
+    p = rng.beta(0.6, 2, n)
+    hypotheses = np.clip(p[:, None] + 0.15 * rng.standard_normal((n, h)), 0, 1).astype(dtype)
+    return (rng.random(n) < p).astype(np.uint8), hypotheses
+
+
+def test_kmeans_is_that_of_scikit_learn():
+    _, hypotheses = make()
+    with threadpool_limits(1):
+        expected = KMeans(15, n_init=1, random_state=3).fit(hypotheses)
+    np.testing.assert_array_equal(
+        metrics.assign_bins(hypotheses, n_bins=15, random_state=3), expected.labels_
+    )
+
+
+def test_sorted_rows_have_wasserstein_distance():
+    _, hypotheses = make(n=2, h=50)
+    gap = np.diff(np.sort(hypotheses, axis=1), axis=0)
+    assert np.abs(gap).mean() == pytest.approx(wasserstein_distance(*hypotheses))
+
+
+@pytest.mark.parametrize("binning", BINNINGS)
+@pytest.mark.parametrize("n_samples", [1, 2, 5])
+def test_fewer_samples_than_bins(binning, n_samples):
+    y, hypotheses = make(n=n_samples, h=2)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        bins = metrics.assign_bins(hypotheses, n_bins=100, binning=binning)
+        value = metrics.expected_epistemic_calibration_error(y, hypotheses, bins=bins)
+    assert 1 <= len(np.unique(bins)) <= n_samples
+    assert 0 <= value <= 1
+
+
+@pytest.mark.parametrize("binning", BINNINGS)
+def test_fewer_distinct_rows_than_bins(binning):
+    hypotheses = np.tile([[0.1, 0.2], [0.8, 0.9], [0.4, 0.4]], (20, 1))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        bins = metrics.assign_bins(hypotheses, n_bins=50, binning=binning)
+    assert np.unique(bins).tolist() == [0, 1, 2]
+    assert (bins.reshape(20, 3) == bins[:3]).all()
+
+
+def test_rows_that_differ_by_rounding_raise_no_warning():
+    hypotheses = np.full((40, 2), 0.5) + np.arange(40)[:, None] * 1e-17
+    hypotheses[:, 1] += np.arange(40) % 5 * 2e-16
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        metrics.assign_bins(hypotheses, n_bins=4)
+
+
+@pytest.mark.parametrize("binning", BINNINGS)
+def test_constant_predictions_share_one_bin(binning):
+    assert (metrics.assign_bins(np.full((30, 3), 0.1), n_bins=10, binning=binning) == 0).all()
+
+
+def test_grid_counts_cells_by_hand():
+    rows = [[0.0, 0.0], [0.49, 0.49], [0.5, 0.0], [1.0, 0.0], [1.0, 1.0]]
+    bins = metrics.assign_bins(rows, n_bins=2, binning="grid")
+    assert bins[0] == bins[1] and bins[2] == bins[3]
+    assert len(np.unique(bins)) == 3
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_grid_edges_are_fractions(dtype):
+    rows = (np.arange(10) / 10).astype(dtype)[:, None]
+    assert len(set(metrics.assign_bins(rows, n_bins=10, binning="grid"))) == 10
+    assert metrics.assign_bins([[0], [1]], n_bins=2, binning="grid").tolist() == [0, 1]
+
+
+def test_quantile_bins_are_balanced_and_ordered_by_mean():
+    _, hypotheses = make(n=900, h=7)
+    hypotheses = np.clip(hypotheses, 0.01, 1)
+    bins = metrics.assign_bins(hypotheses, n_bins=9, binning="quantile")
+    assert np.bincount(bins).tolist() == [100] * 9
+    mean, spread = hypotheses.mean(axis=1), hypotheses.std(axis=1)
+    assert mean[bins < 3].max() <= mean[(bins >= 3) & (bins < 6)].min()
+    assert spread[bins == 0].max() <= spread[bins == 1].min()
+
+
+def test_many_rows_are_assigned_to_centres_of_a_part(monkeypatch):
+    from epistemic_calibration.metrics import binning
+
+    _, hypotheses = make(n=500)
+    monkeypatch.setattr(binning, "MAX_KMEANS_ROWS", 100)
+    bins = metrics.assign_bins(hypotheses, n_bins=6)
+    np.testing.assert_array_equal(bins, metrics.assign_bins(hypotheses, n_bins=6))
+    # Every row is nearer to the mean of its own bin's rows, up to the 400 that came later.
+    centres = np.stack([hypotheses[bins == m].mean(axis=0) for m in range(6)])
+    nearest = ((hypotheses[:, None] - centres) ** 2).sum(axis=2).argmin(axis=1)
+    assert (nearest == bins).mean() > 0.9
+
+
+def test_bins_do_not_depend_on_threads():
+    _, hypotheses = make(n=3000, h=20)
+    expected = metrics.assign_bins(hypotheses, n_bins=40)
+    for threads in (1, 2):
+        with threadpool_limits(threads):
+            np.testing.assert_array_equal(metrics.assign_bins(hypotheses, n_bins=40), expected)
+
+
+# --- Nested bins
+
+
+def test_nested_bins_are_nested_and_hold_two_samples(predictor):
+    _, hypotheses, _ = predictor(500)
+    coarse, fine = nested_bins(hypotheses, hypotheses.mean(axis=1), n_bins=50, random_state=0)
+    assert np.bincount(coarse).tolist() == [50] * 10
+    assert all(len(np.unique(coarse[fine == m])) == 1 for m in np.unique(fine))
+    counts = np.bincount(fine)
+    assert counts[counts > 0].min() >= 2
+    assert 40 <= np.count_nonzero(counts) <= 50
+
+
+def test_nested_bins_separate_shapes_of_equal_mean_and_variance():
+    left = np.array([0.2, 0.2, 0.2, 0.6, 0.3])
+    hypotheses = np.where(np.arange(200)[:, None] % 2, left, 2 * left.mean() - left)
+    # Two bins are two of the mean, which is one here, and one of the shape.
+    bins = metrics.assign_bins(hypotheses, n_bins=2, binning="nested")
+    assert len(np.unique(bins)) == 1
+    bins = metrics.assign_bins(hypotheses, n_bins=8, binning="nested")
+    assert (bins[::2] == bins[0]).all()
+    assert (bins[1::2] == bins[1]).all()
+    assert bins[0] != bins[1]
+
+
+@pytest.mark.parametrize("n_samples", [2, 3, 10])
+def test_nested_bins_of_few_samples(n_samples, predictor):
+    _, hypotheses, _ = predictor(n_samples, h=2)
+    bins = metrics.assign_bins(hypotheses, n_bins=50, binning="nested")
+    assert len(bins) == n_samples
+    bins = metrics.assign_bins(np.full((n_samples, 2), 0.3), n_bins=50, binning="nested")
+    assert (bins == 0).all()
+
+
+def test_nested_bins_ignore_order_of_hypotheses(predictor):
+    _, hypotheses, _ = predictor(400)
+    shuffled = np.random.default_rng(1).permuted(hypotheses, axis=1)
+    np.testing.assert_array_equal(
+        *(metrics.assign_bins(h, binning="nested", n_bins=30) for h in (hypotheses, shuffled))
+    )

@@ -1,0 +1,313 @@
+import numpy as np
+import pytest
+from scipy.stats import chi2
+
+from epistemic_calibration import metrics
+from epistemic_calibration.metrics.binning import group_equal_rows, row_moments
+
+BINNINGS = ["kmeans", "sorted_kmeans", "nested", "quantile", "grid"]
+SORTED = ("sorted_kmeans", "nested")
+
+
+def make(n=600, h=8, seed=0, dtype=np.float64):
+    rng = np.random.default_rng(seed)
+    p = rng.beta(0.6, 2, n)
+    hypotheses = np.clip(p[:, None] + 0.15 * rng.standard_normal((n, h)), 0, 1).astype(dtype)
+    return (rng.random(n) < p).astype(np.uint8), hypotheses
+
+
+def eece_by_loops(y, hypotheses, bins, trust):
+    """Equation 9 word by word."""
+    total = 0.0
+    for m in np.unique(bins):
+        inside = bins == m
+        accuracy = y[inside].mean()
+        squares = [(accuracy - h[inside].mean()) ** 2 for h in hypotheses.T]
+        total += inside.mean() * abs(np.mean(squares) - trust[inside].mean())
+    return total
+
+
+# --- EECE and its parts
+
+
+def test_eece_by_hand():
+    # One bin: acc 1/2, conf 0.3 and 0.7, variances 0.01 and 0.09.
+    hypotheses = [[0.2, 0.4], [0.4, 1.0]]
+    value = metrics.expected_epistemic_calibration_error([0, 1], hypotheses, n_bins=1)
+    assert value == pytest.approx(abs(0.5 * (0.2**2 + 0.2**2) - 0.5 * (0.1**2 + 0.3**2)))
+
+
+@pytest.mark.parametrize("binning", BINNINGS)
+@pytest.mark.parametrize("reported", [False, True])
+def test_eece_agrees_with_loops(binning, reported):
+    y, hypotheses = make(h=3)
+    trust = np.linspace(0, 0.3, len(y)) if reported else hypotheses.var(axis=1)
+    bins = metrics.assign_bins(hypotheses, n_bins=12, binning=binning)
+    value = metrics.expected_epistemic_calibration_error(
+        y,
+        hypotheses,
+        epistemic_uncertainty=trust if reported else None,
+        n_bins=12,
+        binning=binning,
+    )
+    rows = np.sort(hypotheses, axis=1) if binning in SORTED else hypotheses
+    assert value == pytest.approx(eece_by_loops(y, rows, bins, trust), abs=1e-14)
+    again = metrics.expected_epistemic_calibration_error(
+        y,
+        hypotheses,
+        epistemic_uncertainty=trust if reported else None,
+        binning=binning,
+        bins=bins,
+    )
+    assert again == value
+
+
+@pytest.mark.parametrize("reported", [False, True])
+def test_decomposition_is_exact(reported):
+    y, hypotheses = make(h=5)
+    trust = np.full(len(y), 0.07) if reported else None
+    parts = metrics.decompose_eece(
+        y, hypotheses, epistemic_uncertainty=trust, n_bins=20, binning="sorted_kmeans"
+    )
+    b = parts.bins
+    np.testing.assert_allclose(
+        b.gap, b.calibration - b.dispersion + b.variance - b.trust, rtol=0, atol=1e-14
+    )
+    w = b.count / len(y)
+    assert parts.eece == pytest.approx(w @ np.abs(b.gap), abs=1e-14)
+    assert parts.calibration - parts.dispersion + parts.reporting == pytest.approx(
+        w @ b.gap, abs=1e-12
+    )
+    assert (b.dispersion >= 0).all()
+    if not reported:
+        assert parts.reporting == pytest.approx(0, abs=1e-16)
+
+
+def test_parts_of_bins_agree_with_numpy():
+    y, hypotheses = make(h=4)
+    bins = metrics.assign_bins(hypotheses, n_bins=9)
+    b = metrics.decompose_eece(y, hypotheses, bins=bins).bins
+    for m in range(9):
+        inside = bins == m
+        rows = hypotheses[inside]
+        centred = rows - rows.mean(axis=1, keepdims=True)
+        assert b.count[m] == inside.sum()
+        assert b.accuracy[m] == pytest.approx(y[inside].mean())
+        assert b.confidence[m] == pytest.approx(rows.mean())
+        assert b.trust[m] == b.variance[m] == pytest.approx(rows.var(axis=1).mean())
+        assert b.dispersion[m] == pytest.approx(centred.var(axis=0).mean(), abs=1e-15)
+        assert b.calibration[m] == pytest.approx((y[inside].mean() - rows.mean()) ** 2, abs=1e-15)
+
+
+def test_blind_spot_is_visible_in_the_parts():
+    # Both hypotheses miss the frequency by 0.2, and swap places: EECE is 0.
+    hypotheses = np.tile([[0.1, 0.5], [0.5, 0.1]], (50, 1))
+    y = np.tile([0, 1], 50)
+    parts = metrics.decompose_eece(y, hypotheses, bins=np.zeros(100, dtype=int))
+    assert parts.calibration == pytest.approx(0.04)
+    assert parts.dispersion == pytest.approx(0.04)
+    assert parts.eece == pytest.approx(0, abs=1e-16)
+
+
+def test_one_hypothesis_has_no_dispersion():
+    y, hypotheses = make(h=1)
+    parts = metrics.decompose_eece(y, hypotheses, n_bins=10)
+    assert parts.dispersion == 0
+    assert parts.eece == pytest.approx(parts.calibration)
+
+
+def test_perfect_and_worst_certain_predictions():
+    y = np.array([0, 1, 0, 1])
+    certain = np.repeat(y[:, None], 3, axis=1).astype(float)
+    assert metrics.expected_epistemic_calibration_error(y, certain) == 0
+    assert metrics.expected_epistemic_calibration_error(y, 1 - certain) == 1
+    assert metrics.expected_epistemic_calibration_error(np.ones(4), np.ones((4, 2))) == 0
+
+
+@pytest.mark.parametrize("block", [1, 7, 64])
+def test_blocks_do_not_change_sums(monkeypatch, block):
+    y, hypotheses = make(h=4, n=101)
+    expected = metrics.decompose_eece(y, hypotheses, n_bins=5)
+    monkeypatch.setattr(metrics._validation, "BLOCK_SIZE", block)
+    found = metrics.decompose_eece(y, hypotheses, n_bins=5)
+    for name in ("eece", "calibration", "dispersion"):
+        assert getattr(found, name) == pytest.approx(getattr(expected, name), abs=1e-15)
+
+
+@pytest.mark.parametrize("binning", BINNINGS)
+def test_order_of_hypotheses_does_not_matter(binning):
+    y, hypotheses = make(h=4)
+    value, other = (
+        metrics.expected_epistemic_calibration_error(y, rows, n_bins=8, binning=binning)
+        for rows in (hypotheses, hypotheses[:, ::-1])
+    )
+    assert other == pytest.approx(value, abs=1e-13)
+
+
+def test_some_binnings_ignore_numbering_at_each_input():
+    y, hypotheses = make(h=6)
+    shuffled = np.random.default_rng(1).permuted(hypotheses, axis=1)
+    for binning in (*SORTED, "quantile"):
+        np.testing.assert_array_equal(
+            metrics.assign_bins(hypotheses, n_bins=30, binning=binning),
+            metrics.assign_bins(shuffled, n_bins=30, binning=binning),
+        )
+    for binning in SORTED:
+        value, other = (
+            metrics.decompose_eece(y, rows, n_bins=30, binning=binning)
+            for rows in (hypotheses, shuffled)
+        )
+        assert other.eece == pytest.approx(value.eece, abs=1e-15)
+        assert other.dispersion == pytest.approx(value.dispersion, abs=1e-15)
+
+
+def test_sorting_takes_exchangeable_scatter_out_of_eece():
+    """A calibrated predictor whose hypotheses are independent draws at every input.
+
+    They are uniform, of width w = 0.6. Less their mean, H such numbers have the variance
+    w²(1 − 1/H)/12 each, and their order statistics on average w²(1/(6(H + 1)) − 1/(12 H)),
+    which is 1/(H + 1) of it.
+    """
+    rng = np.random.default_rng(0)
+    n, h, m = 4000, 50, 40
+    centre = np.sort(rng.uniform(0.3, 0.7, n))
+    hypotheses = centre[:, None] + 0.6 * (rng.random((n, h)) - 0.5)
+    p = hypotheses.mean(axis=1)
+    y = rng.random(n) < p
+    bins = np.arange(n) // (n // m)
+    raw, by_law = (
+        metrics.decompose_eece(y, hypotheses, bins=bins, binning=binning)
+        for binning in ("kmeans", "sorted_kmeans")
+    )
+    expected = 0.6**2 / 12 * (1 - 1 / h) * (1 - m / n)
+    for parts, dispersion in ((raw, expected), (by_law, expected / (h + 1))):
+        error = parts.bins.dispersion.std(ddof=1) / np.sqrt(m)
+        assert abs(parts.dispersion - dispersion) < 4 * error
+    # The labels add g², in each bin its mean times χ²_1.
+    noise = np.mean(p * (1 - p)) * chi2.ppf(1 - 5e-4, m) / n
+    assert by_law.eece < by_law.dispersion + noise < raw.dispersion - noise < raw.eece
+
+
+@pytest.mark.parametrize("binning", ["kmeans", "sorted_kmeans", "nested", "quantile"])
+def test_symmetry_of_classes(binning):
+    y, hypotheses = make(h=4)
+    bins = metrics.assign_bins(hypotheses, n_bins=9, binning=binning)
+    left = metrics.decompose_eece(y, hypotheses, bins=bins, binning=binning)
+    right = metrics.decompose_eece(1 - y, 1 - hypotheses, bins=bins, binning=binning)
+    for name in ("eece", "calibration", "dispersion"):
+        assert getattr(right, name) == pytest.approx(getattr(left, name), abs=1e-14)
+
+
+def test_kinds_of_input():
+    y, hypotheses = make(h=4, dtype=np.float32)
+    expected = metrics.decompose_eece(y, hypotheses.astype(np.float64), n_bins=9)
+    frozen = hypotheses.copy()
+    frozen.flags.writeable = False
+    variants = {
+        "float32": hypotheses,
+        "read-only": frozen,
+        "fortran": np.asfortranarray(hypotheses),
+        "strided": np.repeat(hypotheses, 2, axis=1)[:, ::2],
+        "list": hypotheses.tolist(),
+    }
+    for name, rows in variants.items():
+        found = metrics.decompose_eece(y.astype(bool), rows, n_bins=9)
+        assert found.eece == pytest.approx(expected.eece, abs=1e-15), name
+        assert found.dispersion == pytest.approx(expected.dispersion, abs=1e-15), name
+
+
+def test_variance_does_not_cancel():
+    hypotheses = np.full((3, 4), 0.7) + np.array([-1e-9, 1e-9, -1e-9, 1e-9])
+    np.testing.assert_allclose(row_moments(hypotheses)[1], 1e-18, rtol=1e-6)
+
+
+# --- Truth
+
+
+def test_tece_of_injective_predictions_is_the_squared_error_of_the_mean():
+    rng = np.random.default_rng(0)
+    p, hypotheses = rng.random(50), rng.random((50, 4))
+    value = metrics.true_epistemic_calibration_error(p, hypotheses)
+    literal = np.mean(
+        np.abs(((p[:, None] - hypotheses) ** 2).mean(axis=1) - hypotheses.var(axis=1))
+    )
+    assert value == pytest.approx(literal, abs=1e-15)
+    assert value == pytest.approx(np.mean((p - hypotheses.mean(axis=1)) ** 2), abs=1e-15)
+
+
+def test_tece_averages_over_level_sets():
+    p = [0.2, 0.6, 0.9]
+    hypotheses = [[0.3, 0.5], [0.3, 0.5], [0.5, 0.3]]
+    assert metrics.true_epistemic_calibration_error(p, hypotheses) == pytest.approx(0.25 / 3)
+    assert metrics.true_epistemic_calibration_error(
+        p, hypotheses, level_sets=False
+    ) == pytest.approx((0.04 + 0.04 + 0.25) / 3)
+
+
+def test_tece_with_reported_uncertainty():
+    # (r − Δ)² + variance − reported = 0 + 0.01 − 0.05.
+    value = metrics.true_epistemic_calibration_error(
+        [0.4], [[0.3, 0.5]], epistemic_uncertainty=[0.05]
+    )
+    assert value == pytest.approx(0.04)
+
+
+def test_equal_rows_are_found_among_signed_zeros():
+    rows = np.array([[0.0, 1.0], [-0.0, 1.0], [1.0, 0.0]])
+    assert group_equal_rows(rows).tolist() == [0, 0, 1] or group_equal_rows(rows).tolist() == [
+        1,
+        1,
+        0,
+    ]
+
+
+# --- Wrong input
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"y_true": [-1, 1]}, "y_true must be labels"),
+        ({"y_true": [0, 1, 1]}, "hypotheses has 2 samples"),
+        ({"hypotheses": [0.1, 0.2]}, "hypotheses must have shape"),
+        ({"hypotheses": [[0.1, np.nan], [0.2, 0.3]]}, "1 values that are NaN"),
+        ({"hypotheses": [[0.1, 1.2], [0.2, 0.3]]}, r"hypotheses must be in \[0, 1\]"),
+        ({"hypotheses": [["a"], ["b"]]}, "hypotheses must be real numbers"),
+        ({"hypotheses": np.zeros((2, 0))}, "hypotheses must have shape"),
+        ({"epistemic_uncertainty": [0.1]}, "epistemic_uncertainty has 1 samples"),
+        ({"epistemic_uncertainty": [0.1, -0.1]}, "epistemic_uncertainty must be finite and >= 0"),
+        ({"epistemic_uncertainty": [0.1, np.inf]}, "epistemic_uncertainty must be finite"),
+        ({"bins": [0]}, "bins has 1 samples"),
+        ({"bins": [0.0, 1.0]}, "bins must be integers"),
+        ({"binning": "voronoi"}, "binning must be one of .*sorted_kmeans.* 'voronoi'"),
+        ({"n_bins": 0}, "n_bins must be an integer >= 1"),
+    ],
+)
+@pytest.mark.parametrize(
+    "function", [metrics.expected_epistemic_calibration_error, metrics.decompose_eece]
+)
+def test_wrong_arguments(function, change, message):
+    arguments = {"y_true": [0, 1], "hypotheses": [[0.1, 0.2], [0.3, 0.4]]} | change
+    y, hypotheses = arguments.pop("y_true"), arguments.pop("hypotheses")
+    with pytest.raises(ValueError, match=message):
+        function(y, hypotheses, **arguments)
+
+
+def test_truth_must_be_a_probability():
+    with pytest.raises(ValueError, match="p_true must be in"):
+        metrics.true_epistemic_calibration_error([1.5], [[0.5]])
+    with pytest.raises(ValueError, match="hypotheses has 1 samples"):
+        metrics.true_epistemic_calibration_error([0.5, 0.5], [[0.5]])
+
+
+def test_noise_floor_is_the_mean_calibration_part_of_a_calibrated_predictor():
+    rng = np.random.default_rng(0)
+    hypotheses = rng.beta(2, 3, (600, 5))
+    p = hypotheses.mean(axis=1)
+    # Of very different sizes, as bins of K-means are.
+    bins = np.searchsorted([0.25, 0.3, 0.5], p)
+    parts = [metrics.decompose_eece(rng.random(600) < p, hypotheses, bins=bins) for _ in range(400)]
+    drawn = np.array([part.calibration for part in parts])
+    error = drawn.std(ddof=1) / np.sqrt(len(drawn))
+    # Four standard errors of the mean of the draws.
+    assert abs(drawn.mean() - parts[0].noise_floor) < 4 * error

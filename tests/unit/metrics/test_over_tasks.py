@@ -1,0 +1,138 @@
+import numpy as np
+import pytest
+from scipy.stats import binom
+
+from epistemic_calibration import metrics
+
+
+def tasks_of(predictor, n, *, seed, n_tasks=3, same=False):
+    rng = np.random.default_rng(seed)
+    y, hypotheses, _ = predictor(n, seed=seed, mean_error=0.3)
+    p = hypotheses.mean(axis=1)
+    labels, predictions, bins = [], [], []
+    for t in range(n_tasks):
+        if t and not same:
+            p = rng.permutation(p)
+            y = rng.random(n) < p + 0.3 * (0.5 - p)
+        labels.append(y)
+        predictions.append(p)
+        bins.append(np.floor(p * 12).astype(int))
+    return labels, predictions, bins
+
+
+def test_mean_over_tasks_is_the_mean(predictor):
+    tasks = tasks_of(predictor, 500, seed=0)
+    result = metrics.mean_corrected_error(*tasks)
+    singles = [
+        metrics.corrected_epistemic_calibration_error(y, p[:, None], bins=b)
+        for y, p, b in zip(*tasks, strict=True)
+    ]
+    assert result.estimate == pytest.approx(np.mean([s.estimate for s in singles]))
+    assert result.plug_in == pytest.approx(np.mean([s.plug_in for s in singles]))
+
+
+def test_tasks_that_share_everything_count_once(predictor):
+    one = metrics.mean_corrected_error(*tasks_of(predictor, 500, seed=0, n_tasks=1))
+    three = metrics.mean_corrected_error(*tasks_of(predictor, 500, seed=0, n_tasks=3, same=True))
+    assert three.standard_error == pytest.approx(one.standard_error, rel=1e-9)
+
+
+def test_variances_of_independent_tasks_add_up(predictor):
+    n, n_resamples = 500, 499
+    tasks = tasks_of(predictor, n, seed=0, n_tasks=3)
+    together = metrics.mean_corrected_error(*tasks, n_resamples=n_resamples)
+    alone = [
+        metrics.mean_corrected_error(*([part] for part in task), n_resamples=n_resamples)
+        for task in zip(*tasks, strict=True)
+    ]
+    expected = np.linalg.norm([a.standard_error for a in alone]) / 3
+    # What is left are three correlations, 0 ± sqrt(1/n + 1/n_resamples), twice each.
+    noise = 2 * np.sqrt(3) / 3 * np.sqrt(1 / n + 1 / n_resamples)
+    assert together.standard_error == pytest.approx(expected, rel=4 * noise / 2)
+
+
+def two_methods(n, *, seed, errors=(0.1, -0.1), n_tasks=2):
+    """Two methods whose predictions are off by a constant: TECE is its square."""
+    rng = np.random.default_rng(seed)
+    labels, predictions, bins = [], {"a": [], "b": []}, {"a": [], "b": []}
+    for _ in range(n_tasks):
+        p = rng.uniform(0.2, 0.8, n)
+        labels.append(rng.random(n) < p)
+        for name, error in zip("ab", errors, strict=True):
+            predictions[name].append(p + error)
+            bins[name].append(np.floor((p - 0.2) * 20).astype(int))
+    return labels, predictions, bins
+
+
+def test_a_difference_is_that_of_the_means_and_has_the_error_of_the_closed_form():
+    n, n_tasks, n_resamples = 4000, 2, 1999
+    labels, predictions, bins = two_methods(n, seed=0)
+    difference = metrics.compare_mean_corrected_errors(
+        labels, predictions, bins, n_resamples=n_resamples
+    )["a", "b"]
+    means = [metrics.mean_corrected_error(labels, predictions[k], bins[k]).estimate for k in "ab"]
+    assert difference.estimate == pytest.approx(means[0] - means[1], abs=1e-15)
+    # With c the mean of y − p in a bin, (c − 0.1)² − (c + 0.1)² = −0.4 c, where var c is
+    # E[p(1 − p)]/n: what both have in common cancels, so that the squares need no part.
+    variance = 0.25 - 0.6**2 / 12
+    expected = 0.4 * np.sqrt(variance / n / n_tasks)
+    # The variance is estimated from draws, which are Gaussian, of residuals of kurtosis below 2.
+    noise = np.sqrt(1 / (2 * n_resamples) + 1 / (4 * n * n_tasks))
+    assert difference.standard_error == pytest.approx(expected, rel=4 * noise)
+    low, high = difference.ci_low, difference.ci_high
+    assert (low + high) / 2 == pytest.approx(difference.estimate)
+    assert (high - low) / 2 == pytest.approx(1.96 * difference.standard_error, rel=1e-3)
+
+
+def test_comparison_of_a_method_with_itself_and_with_a_worse_one():
+    labels, predictions, bins = two_methods(2000, seed=1, errors=(0.05, 0.2))
+    predictions["c"], bins["c"] = predictions["a"], bins["a"]
+    result = metrics.compare_mean_corrected_errors(labels, predictions, bins)
+    assert list(result) == [("a", "b"), ("a", "c"), ("b", "c")]
+    assert result["a", "c"].estimate == 0
+    assert result["a", "c"].p_value == 1
+    assert result["a", "b"].p_value < 1e-6
+    assert result["a", "b"].ci_high < 0 < result["b", "c"].ci_low
+    with pytest.raises(ValueError, match="the same methods"):
+        metrics.compare_mean_corrected_errors(labels, predictions, {"a": bins["a"]})
+
+
+def test_methods_that_differ_without_any_noise():
+    y = np.repeat([0, 1], 50)
+    predictions, bins = {"best": [y], "worst": [1 - y]}, {"best": [y], "worst": [y]}
+    difference = metrics.compare_mean_corrected_errors([y], predictions, bins)["best", "worst"]
+    assert (difference.estimate, difference.standard_error, difference.p_value) == (-1, 0, 0)
+
+
+def test_size_and_coverage_of_comparisons():
+    n_repeats, rejected, covered = 200, 0, 0
+    for seed in range(n_repeats):
+        settings = {"n_resamples": 199}
+        same = metrics.compare_mean_corrected_errors(*two_methods(400, seed=seed), **settings)
+        rejected += same["a", "b"].p_value <= 0.05
+        other = two_methods(400, seed=1000 + seed, errors=(0.1, -0.15))
+        difference = metrics.compare_mean_corrected_errors(*other, **settings)["a", "b"]
+        covered += difference.ci_low <= 0.1**2 - 0.15**2 <= difference.ci_high
+    for count, rate in ((rejected, 0.05), (covered, 0.95)):
+        low, high = binom.ppf([0.0005, 0.9995], n_repeats, rate)
+        assert low <= count <= high
+
+
+def test_wild_bootstrap_agrees_with_the_closed_form():
+    # Both are the same where no bin's estimate is negative, which the bootstrap would cut off.
+    (y,), predictions, bins = two_methods(2000, seed=1, errors=(0.2, 0.2), n_tasks=1)
+    (p,), (b,), n_resamples = predictions["a"], bins["a"], 1999
+    closed = metrics.corrected_epistemic_calibration_error(y, p[:, None], bins=b)
+    drawn = metrics.mean_corrected_error([y], [p], [b], n_resamples=n_resamples)
+    tolerance = 4 / np.sqrt(2 * n_resamples)
+    assert drawn.standard_error == pytest.approx(closed.standard_error, rel=tolerance)
+    for end in ("ci_low", "ci_high"):
+        length = getattr(closed, end) - closed.estimate
+        assert getattr(drawn, end) - drawn.estimate == pytest.approx(length, rel=tolerance)
+
+
+def test_tasks_must_fit_together():
+    with pytest.raises(ValueError, match="tasks of 2 and of 3"):
+        metrics.mean_corrected_error([[0, 1], [0, 1, 1]], [[0.5] * 2, [0.5] * 3], [[0, 0]] * 2)
+    with pytest.raises(ValueError, match="same tasks, got 1, 2 and 1"):
+        metrics.mean_corrected_error([[0, 1]], [[0.5] * 2] * 2, [[0, 0]])

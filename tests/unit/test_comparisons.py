@@ -1,0 +1,107 @@
+"""Which methods differ in the corrected TECE."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from epistemic_calibration import metrics
+from epistemic_calibration.report.comparisons import compare_methods, comparisons_table
+
+METHODS = {
+    "mine": {"label": "50% R&D_net {x}", "family": "active"},
+    "random_forest": {"label": "Random Forest", "family": "active"},
+    "centroids": {"label": "Centroids", "family": "illustrative"},
+    "base_rate": {"label": "Base rate", "family": "control"},
+}
+
+
+def make_scores(values, metric="tece_corrected", scope="task"):
+    rows = [(method, task, value) for method, value in values.items() for task in ("cat", "dog")]
+    table = pd.DataFrame(rows, columns=["method", "task", "value"])
+    return table.assign(dataset="cifar10", seed=0, scope=scope, metric=metric)
+
+
+def test_comparisons_name_what_cannot_be_told_apart():
+    values = {"mine": 0.1, "centroids": 0.3, "random_forest": 0.2, "base_rate": 0.0}
+    scores = make_scores(values)
+    names = list(METHODS)
+    pairs = [(a, b) for k, a in enumerate(names) for b in names[k + 1 :]]
+    alike = {"mine", "random_forest"}
+    differences = pd.DataFrame(pairs, columns=["method", "other"]).assign(
+        difference=0.1, p_holm=[0.06 if set(pair) == alike else 0.05 for pair in pairs]
+    )
+    table = comparisons_table(differences, scores, "cifar10", METHODS)
+    order = ["base_rate", "mine", "random_forest", "centroids"]
+    assert list(table.text.index) == [METHODS[name]["label"] for name in order]
+    assert list(table.text["Cannot be told from"]) == [
+        "—",
+        METHODS["random_forest"]["label"],
+        METHODS["mine"]["label"],
+        "—",
+    ]
+    assert "by Holm over 6 pairs" in table.notes[0]
+
+
+def test_comparisons_are_of_tasks_alone_and_show_missing_values():
+    differences = pd.DataFrame({"method": ["mine"], "other": ["centroids"], "p_holm": [0.01]})
+    values = {"mine": 0.1, "centroids": 0.3}
+    scores = pd.concat(
+        [
+            make_scores(values),
+            make_scores({"mine": 0.9, "centroids": 0.0}, scope="all_tasks"),
+            make_scores({"mine": 0.9, "centroids": 0.0}, metric="eece"),
+            make_scores({"mine": 0.9, "centroids": 0.0}).assign(dataset="mnist"),
+        ]
+    )
+    table = comparisons_table(differences, scores, "cifar10", METHODS)
+    assert table.text["Corrected TECE"].to_list() == ["0.1000", "0.3000"]
+    assert table.text["Cannot be told from"].to_list() == ["—", "—"]
+    lines = table.to_markdown().splitlines()
+    assert lines[3].replace("-", "") == "|:|:|:|"  # words left, numbers right
+
+
+@pytest.fixture
+def samples():
+    rng = np.random.default_rng(0)
+    truth = rng.uniform(size=300)
+    labels = [rng.uniform(size=300) < truth for _ in range(2)]
+    predictions = {
+        "second": [truth, truth],
+        "first": [truth**2, truth**2],
+        "third": [truth, truth**1.1],
+    }
+    bins = {name: [(8 * p).astype(int) for p in parts] for name, parts in predictions.items()}
+    return labels, predictions, bins
+
+
+def test_pairs_are_those_of_the_metric_in_the_order_of_the_methods(samples):
+    settings = {"confidence_level": 0.9, "random_state": 3}
+    table = compare_methods(*samples, **settings)
+    expected = metrics.compare_mean_corrected_errors(*samples, **settings)
+    assert list(table.columns) == [
+        "method",
+        "other",
+        "difference",
+        "standard_error",
+        "ci_low",
+        "ci_high",
+        "p_value",
+        "p_holm",
+    ]
+    pairs = list(table[["method", "other"]].itertuples(index=False, name=None))
+    assert pairs == [("second", "first"), ("second", "third"), ("first", "third")]
+    assert pairs == list(expected)
+    for pair, row in zip(pairs, table.to_dict("records"), strict=True):
+        assert row["difference"] == expected[pair].estimate
+        assert (row["ci_low"], row["ci_high"]) == (expected[pair].ci_low, expected[pair].ci_high)
+        assert row["p_value"] == expected[pair].p_value
+    np.testing.assert_array_equal(table["p_holm"], metrics.holm_correction(table["p_value"]))
+    assert (table["p_holm"] >= table["p_value"]).all()
+
+
+def test_one_method_has_nothing_to_be_compared_with(samples):
+    labels, predictions, bins = samples
+    alone = {"second": predictions["second"]}, {"second": bins["second"]}
+    table = compare_methods(labels, *alone, confidence_level=0.95, random_state=0)
+    assert table.empty
+    assert "p_holm" in table

@@ -1,0 +1,154 @@
+"""Folders of image files, and what is said where one is wrong."""
+
+import os
+import shutil
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from epistemic_calibration.data import DataError, class_names_of, load_images, raw_inventory
+
+FOLDER = {"source": "image_folder", "path": "pictures"}
+
+
+def load_folder(tmp_path, **options):
+    return load_images({**FOLDER, **options}, tmp_path)
+
+
+@pytest.fixture
+def pictures(tmp_path):
+    """A folder of colour images: class k of (dog, Cat) is all of value 10 k + position."""
+    for part, n in (("train", 3), ("test", 2)):
+        for k, name in enumerate(("Cat", "dog")):
+            folder = tmp_path / "pictures" / part / name
+            folder.mkdir(parents=True)
+            for i in range(n):
+                pixels = np.full((6, 5, 3), 10 * k + i, np.uint8)
+                Image.fromarray(pixels).save(folder / f"image{i}.png")
+    return tmp_path / "pictures"
+
+
+def test_a_folder_is_read_in_the_order_of_names(pictures, tmp_path):
+    loaded = load_folder(tmp_path)
+    assert loaded.class_names == ("Cat", "dog") == class_names_of(FOLDER, tmp_path)
+    assert loaded.x_train.shape == (6, 6, 5, 3)
+    assert loaded.x_train.dtype == np.uint8
+    assert loaded.x_train[:, 0, 0, 0].tolist() == [0, 1, 2, 10, 11, 12]
+    assert loaded.y_train.tolist() == [0, 0, 0, 1, 1, 1]
+    assert loaded.x_test[:, 5, 4, 2].tolist() == [0, 1, 10, 11]
+    assert loaded.y_test.tolist() == [0, 0, 1, 1]
+    elsewhere = load_images({**FOLDER, "path": str(pictures)}, "/nowhere")
+    assert np.array_equal(elsewhere.x_train, loaded.x_train)
+
+
+def test_a_subset_of_a_folder_reads_only_its_files(pictures, tmp_path):
+    rows = np.flatnonzero(load_folder(tmp_path, max_train=2).x_train[:, 0, 0, 0] < 100)
+    kept = load_folder(tmp_path, max_train=2).x_train[:, 0, 0, 0]
+    assert len(rows) == 2
+    for k, name in enumerate(("Cat", "dog")):
+        for i in range(3):
+            if 10 * k + i not in kept:
+                (pictures / "train" / name / f"image{i}.png").write_bytes(b"broken")
+    assert np.array_equal(load_folder(tmp_path, max_train=2).x_train[:, 0, 0, 0], kept)
+    with pytest.raises(DataError, match="cannot be read as an image"):
+        load_folder(tmp_path)
+
+
+def test_formats_and_conversions(pictures, tmp_path):
+    folder = pictures / "train" / "Cat"
+    Image.new("L", (5, 6), 100).save(folder / "a.BMP")
+    Image.new("P", (5, 6)).save(folder / "b.gif")
+    Image.new("RGBA", (5, 6), (50, 50, 50, 255)).save(folder / "c.webp", lossless=True)
+    (folder / "notes.txt").write_text("not an image")
+    (folder / ".hidden.png").write_text("not an image")
+    grey = load_folder(tmp_path, channels=1)
+    assert grey.x_train.shape == (9, 6, 5, 1)
+    assert grey.x_train[:, 0, 0, 0].tolist() == [100, 0, 50, 0, 1, 2, 10, 11, 12]
+    colour = load_folder(tmp_path, channels=3)
+    assert colour.x_train[0, 0, 0].tolist() == [100, 100, 100]
+    small = load_folder(tmp_path, channels=3, image_size=[4, 3])
+    assert small.x_train.shape == (9, 4, 3, 3)
+    assert small.x_train[:, 0, 0, 0].tolist() == colour.x_train[:, 0, 0, 0].tolist()
+
+
+def test_jpeg_pixels_are_those_of_pillow(tmp_path):
+    rng = np.random.default_rng(0)
+    for part in ("train", "test"):
+        for name in ("a", "b"):
+            (tmp_path / "pictures" / part / name).mkdir(parents=True)
+            pixels = rng.integers(0, 256, (8, 8), dtype=np.uint8)
+            Image.fromarray(pixels).save(tmp_path / "pictures" / part / name / "x.jpg")
+    loaded = load_folder(tmp_path)
+    assert loaded.x_test.shape == (2, 8, 8, 1)
+    with Image.open(tmp_path / "pictures" / "test" / "b" / "x.jpg") as image:
+        assert np.array_equal(loaded.x_test[1, :, :, 0], np.asarray(image))
+
+
+def delete(path):
+    shutil.rmtree(path) if path.is_dir() else path.unlink()
+
+
+def truncate(path):
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+
+
+def save(mode, size=(5, 6)):
+    return lambda path: Image.new(mode, size).save(path)
+
+
+@pytest.mark.parametrize(
+    ("spoil", "where", "message"),
+    [
+        (truncate, "train/dog/image1.png", r"dog/image1\.png cannot be read as an image"),
+        (lambda p: p.write_text(""), "test/dog/image0.png", r"image0\.png cannot be read"),
+        (save("RGB", (6, 6)), "test/Cat/image0.png", r"test/Cat/image0\.png has 6x6 pixels .*6x5"),
+        (save("L"), "train/Cat/image2.png", r"image2\.png is grey, but .*image0\.png is colour"),
+        (save("I;16"), "train/Cat/image0.png", r"image0\.png has more than 8 bits"),
+        (delete, "test/dog", r"class 'dog' is in .*train, but not in .*test"),
+        (delete, "train/dog", r"class 'dog' is in .*test, but not in .*train"),
+        (delete, "test", r"no such folder: .*test; .* must hold train/CLASS/\*"),
+        (delete, "", r"no such folder: .*pictures \(config key datasets\.<name>\.path"),
+        (lambda p: p.mkdir(), "train/dog/more", r"dog/more is a folder"),
+    ],
+)
+def test_what_is_wrong_in_a_folder_is_named(pictures, tmp_path, spoil, where, message):
+    spoil(pictures / where)
+    with pytest.raises(DataError, match=message):
+        load_folder(tmp_path)
+
+
+def test_an_empty_class_and_a_single_class(pictures, tmp_path):
+    for i in range(2):
+        (pictures / "test" / "dog" / f"image{i}.png").unlink()
+    with pytest.raises(DataError, match=r"test/dog has no image files"):
+        load_folder(tmp_path)
+    for part in ("train", "test"):
+        shutil.rmtree(pictures / part / "dog")
+    for function in (load_images, class_names_of):
+        with pytest.raises(DataError, match=r"\['Cat'\]; at least two are needed"):
+            function(FOLDER, tmp_path)
+    shutil.rmtree(pictures / "train" / "Cat")
+    with pytest.raises(DataError, match="train has no class folders"):
+        class_names_of(FOLDER, tmp_path)
+
+
+def test_wrong_options_of_a_folder(pictures, tmp_path):
+    with pytest.raises(ValueError, match="channels: 4 is neither 1 nor 3"):
+        load_folder(tmp_path, channels=4)
+    with pytest.raises(ValueError, match=r"image_size: \[8\] is not \[height, width\]"):
+        load_folder(tmp_path, image_size=[8])
+
+
+def test_the_inventory_of_a_folder_tells_names_and_sizes(pictures, tmp_path):
+    before = raw_inventory(FOLDER, tmp_path)
+    image = pictures / "train" / "dog" / "image0.png"
+    os.utime(image, (0, 0))
+    moved = tmp_path / "elsewhere"
+    shutil.copytree(pictures, moved)
+    assert raw_inventory(FOLDER, tmp_path) == before
+    assert raw_inventory({**FOLDER, "path": "elsewhere"}, tmp_path) == before
+    image.rename(image.with_name("image9.png"))
+    renamed = raw_inventory(FOLDER, tmp_path)
+    truncate(image.with_name("image9.png"))
+    assert len({str(v) for v in (before, renamed, raw_inventory(FOLDER, tmp_path))}) == 3

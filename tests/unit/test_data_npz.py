@@ -1,0 +1,132 @@
+"""Arrays in an .npz file, and what is said where one is wrong."""
+
+import hashlib
+import os
+
+import numpy as np
+import pytest
+
+from epistemic_calibration.data import DataError, class_names_of, load_images, raw_inventory
+
+NPZ = {"source": "npz", "path": "file.npz"}
+
+
+def truncate(path):
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+
+
+def arrays(**changes):
+    rng = np.random.default_rng(0)
+    content = {
+        "x_train": rng.integers(0, 256, (6, 4, 5), dtype=np.uint8),
+        "y_train": np.array([2, 0, 1, 0, 1, 2]),
+        "x_test": rng.integers(0, 256, (3, 4, 5), dtype=np.uint8),
+        "y_test": np.array([1, 2, 0]),
+    }
+    content.update(changes)
+    return {key: value for key, value in content.items() if value is not None}
+
+
+def load_npz(tmp_path, **changes):
+    np.savez(tmp_path / "file.npz", **arrays(**changes))
+    return load_images(NPZ, tmp_path)
+
+
+def test_integer_labels(tmp_path):
+    loaded = load_npz(tmp_path)
+    assert np.array_equal(loaded.x_train[..., 0], arrays()["x_train"])
+    assert loaded.y_train.tolist() == [2, 0, 1, 0, 1, 2]
+    assert loaded.y_train.dtype == np.int64
+    assert loaded.class_names == ("0", "1", "2") == class_names_of(NPZ, tmp_path)
+    # Labels need not be 0, 1, ...: they are ordered as numbers.
+    loaded = load_npz(
+        tmp_path, y_train=np.array([10, -1, 9, -1, 9, 10], np.int8), y_test=[9, 10, -1]
+    )
+    assert loaded.class_names == ("-1", "9", "10") == class_names_of(NPZ, tmp_path)
+    assert loaded.y_train.tolist() == [2, 0, 1, 0, 1, 2]
+    assert loaded.y_test.tolist() == [1, 2, 0]
+
+
+def test_string_labels_and_class_names(tmp_path):
+    words = np.array(["cat", "ant", "bee"])
+    y_train, y_test = words[arrays()["y_train"]], words[arrays()["y_test"]]
+    loaded = load_npz(tmp_path, y_train=y_train, y_test=y_test)
+    assert loaded.class_names == ("ant", "bee", "cat") == class_names_of(NPZ, tmp_path)
+    assert [loaded.class_names[k] for k in loaded.y_train] == y_train.tolist()
+    loaded = load_npz(tmp_path, y_train=y_train, y_test=y_test, class_names=words)
+    assert loaded.class_names == tuple(words) == class_names_of(NPZ, tmp_path)
+    assert loaded.y_train.tolist() == [2, 0, 1, 0, 1, 2]
+    loaded = load_npz(tmp_path, class_names=words)
+    assert loaded.class_names == tuple(words)
+    assert loaded.y_test.tolist() == [1, 2, 0]
+
+
+def test_floating_point_images(tmp_path):
+    pixels = np.linspace(0, 1, 6 * 4 * 5 * 3).reshape(6, 4, 5, 3)
+    loaded = load_npz(tmp_path, x_train=pixels, x_test=pixels[:3].astype(np.float16))
+    assert loaded.x_train.dtype == loaded.x_test.dtype == np.float32
+    np.testing.assert_allclose(loaded.x_train, pixels, rtol=1e-7)
+
+
+def with_nan():
+    pixels = np.zeros((6, 4, 5))
+    pixels[4, 1, 2] = np.nan
+    return pixels
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"x_test": None}, r"file\.npz has no array x_test"),
+        ({"y_train": None}, r"file\.npz has no array y_train"),
+        ({"y_test": [1, 2]}, r"x_test has 3 images, but y_test 2 labels"),
+        ({"x_train": with_nan()}, r"file\.npz: x_train has pixels that are NaN, first in image 4"),
+        ({"x_train": np.full((6, 4, 5), 255.0)}, r"x_train has pixels from 255 to 255; float"),
+        ({"x_train": np.zeros((6, 4, 5), int)}, r"x_train has dtype int64; it must be uint8"),
+        ({"x_train": np.zeros((6, 3, 5, 5), np.uint8)}, r"x_train has shape \(6, 3, 5, 5\)"),
+        ({"x_train": np.zeros((6, 20), np.uint8)}, r"x_train has shape \(6, 20\)"),
+        ({"x_train": np.zeros((6, 4, 4), np.uint8)}, r"x_train has images of \(4, 4, 1\).*4, 5"),
+        ({"y_test": [1, 2, 3]}, r"y_test has the label 3, which y_train does not have"),
+        ({"y_test": [1, 2, 1]}, r"file\.npz: the test set has no image of class 0"),
+        ({"y_train": np.ones(6)}, r"y_train has shape \(6,\) and dtype float64; it must be"),
+        ({"y_train": np.ones((6, 1), int)}, r"y_train has shape \(6, 1\)"),
+        ({"y_train": np.array([0, 1, 2] * 2, object)}, r"file\.npz cannot be read .*allow_pickle"),
+        ({"class_names": ["a", "b"]}, r"y_train has the label 2, but class_names has 2 names"),
+        ({"class_names": ["a", "b", "c", "d"]}, r"train set has no image of class d"),
+        ({"class_names": ["a", "b", "a"]}, r"class_names has a name twice"),
+        ({"class_names": [1, 2, 3]}, r"class_names has shape \(3,\) and dtype int64"),
+        ({"y_train": [0] * 6, "y_test": [0] * 3}, r"\['0'\]; at least two are needed"),
+    ],
+)
+def test_what_is_wrong_in_an_npz_file_is_named(tmp_path, changes, message):
+    with pytest.raises(DataError, match=message):
+        load_npz(tmp_path, **changes)
+
+
+def test_a_missing_or_broken_npz_file_is_named(tmp_path):
+    for function in (load_images, class_names_of, raw_inventory):
+        with pytest.raises(DataError, match=r"no such file: .*file\.npz \(config key datasets"):
+            function(NPZ, tmp_path)
+    load_npz(tmp_path)
+    truncate(tmp_path / "file.npz")
+    for function in (load_images, class_names_of):
+        with pytest.raises(DataError, match=r"file\.npz cannot be read"):
+            function(NPZ, tmp_path)
+    np.save(tmp_path / "file.npz", np.zeros(3))
+    (tmp_path / "file.npz.npy").rename(tmp_path / "file.npz")
+    with pytest.raises(DataError, match=r"file\.npz cannot be read"):
+        load_images(NPZ, tmp_path)
+
+
+def test_the_inventory_of_an_npz_file_is_its_content(tmp_path):
+    load_npz(tmp_path)
+    digest = hashlib.sha256((tmp_path / "file.npz").read_bytes()).hexdigest()
+    os.utime(tmp_path / "file.npz", (0, 0))
+    assert raw_inventory(NPZ, tmp_path) == {"source": "npz", "sha256": digest}
+
+
+def test_class_names_that_share_a_file_name_are_refused(tmp_path):
+    for one, two in (("a b", "a/b"), ("Cat", "cat")):
+        np.savez(tmp_path / "file.npz", **arrays(class_names=[one, two, "c"]))
+        with pytest.raises(DataError, match=f"classes '{one}' and '{two}' would share"):
+            class_names_of(NPZ, tmp_path)

@@ -1,0 +1,227 @@
+"""The data sets of torchvision: files that are there, broken, missing or downloaded."""
+
+import functools
+import gzip
+import hashlib
+import http.server
+import pickle
+import shutil
+import tarfile
+import threading
+
+import numpy as np
+import pytest
+
+from epistemic_calibration.data import DataError, class_names_of, load_images
+from epistemic_calibration.data import torchvision as source
+
+
+def truncate(path):
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+
+
+def write_idx(path, array):
+    """Write an array in the format of the MNIST files."""
+    header = bytes([0, 0, 8, array.ndim]) + b"".join(n.to_bytes(4, "big") for n in array.shape)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(header + array.astype(np.uint8).tobytes())
+
+
+def mnist_arrays():
+    rng = np.random.default_rng(0)
+    return {
+        "train-images-idx3-ubyte": rng.integers(0, 256, (20, 28, 28)),
+        "train-labels-idx1-ubyte": np.arange(20) % 10,
+        "t10k-images-idx3-ubyte": rng.integers(0, 256, (10, 28, 28)),
+        "t10k-labels-idx1-ubyte": np.arange(10)[::-1].copy(),
+    }
+
+
+def write_mnist(folder):
+    for name, array in mnist_arrays().items():
+        write_idx(folder / name, array)
+
+
+def torchvision(name):
+    return {"source": "torchvision", "name": name}
+
+
+@pytest.fixture
+def offline(monkeypatch):
+    """A loopback port where nothing listens is the only server; no waiting between attempts."""
+    from torchvision import datasets
+
+    for name in ("MNIST", "FashionMNIST"):
+        monkeypatch.setattr(getattr(datasets, name), "mirrors", ["http://127.0.0.1:9/"])
+    monkeypatch.setattr(datasets.CIFAR10, "url", "http://127.0.0.1:9/cifar-10-python.tar.gz")
+    monkeypatch.setattr(source, "_RETRY_DELAY", 0.01)
+
+
+@pytest.mark.parametrize("name", ["MNIST", "FashionMNIST"])
+def test_files_that_are_there_need_no_network(offline, tmp_path, name):
+    write_mnist(tmp_path / name / "raw")
+    loaded = load_images(torchvision(name), tmp_path)
+    assert loaded.x_train.shape == (20, 28, 28, 1)
+    assert np.array_equal(loaded.x_test[..., 0], mnist_arrays()["t10k-images-idx3-ubyte"])
+    assert loaded.y_test.tolist() == [9, 8, 7, 6, 5, 4, 3, 2, 1, 0]
+    assert loaded.y_test.dtype == np.int64
+    assert loaded.class_names == class_names_of(torchvision(name), "unused")
+
+
+@pytest.mark.parametrize("name", ["MNIST", "FashionMNIST"])
+def test_without_network_the_missing_files_are_named(offline, tmp_path, name):
+    raw = tmp_path / name / "raw"
+    write_mnist(raw)
+    (raw / "t10k-labels-idx1-ubyte").unlink()
+    with pytest.raises(DataError, match=r"no connection to 127\.0\.0\.1:9") as error:
+        load_images(torchvision(name), tmp_path)
+    message = str(error.value)
+    assert f"{name} is not complete in {tmp_path}" in message
+    assert str(raw / "t10k-labels-idx1-ubyte.gz") in message
+    assert f"to {raw / 't10k-labels-idx1-ubyte'}\n" in message
+    assert "train-labels" not in message
+    assert "config key data_dir" in message
+    assert "datasets.<name>.source" in message
+
+
+@pytest.mark.parametrize("keep", [10, -1])
+def test_a_truncated_mnist_file_is_named(offline, tmp_path, keep):
+    write_mnist(tmp_path / "MNIST" / "raw")
+    path = tmp_path / "MNIST" / "raw" / "train-images-idx3-ubyte"
+    path.write_bytes(path.read_bytes()[:keep])
+    with pytest.raises(DataError, match=rf"{path} is truncated or corrupt. Delete it"):
+        load_images(torchvision("MNIST"), tmp_path)
+
+
+def test_wrong_labels_of_mnist_are_found(offline, tmp_path):
+    raw = tmp_path / "MNIST" / "raw"
+    write_mnist(raw)
+    write_idx(raw / "t10k-labels-idx1-ubyte", np.array([200, *range(1, 10)]))
+    with pytest.raises(DataError, match="torchvision MNIST: y_test has labels from 1 to 200"):
+        load_images(torchvision("MNIST"), tmp_path)
+
+
+@pytest.fixture
+def cifar(monkeypatch, offline, tmp_path):
+    """The files of a small CIFAR-10, with their checksums told to torchvision."""
+    from torchvision.datasets import CIFAR10
+
+    folder = tmp_path / CIFAR10.base_folder
+    folder.mkdir()
+    rng = np.random.default_rng(0)
+
+    def write(name, content):
+        (folder / name).write_bytes(pickle.dumps(content))
+        return hashlib.md5((folder / name).read_bytes()).hexdigest()
+
+    def batch(name):
+        pixels = rng.integers(0, 256, (10, 3072), dtype=np.uint8)
+        return [name, write(name, {"data": pixels, "labels": list(range(10))})]
+
+    monkeypatch.setattr(CIFAR10, "train_list", [batch(name) for name, _ in CIFAR10.train_list])
+    monkeypatch.setattr(CIFAR10, "test_list", [batch(name) for name, _ in CIFAR10.test_list])
+    names = {"label_names": list(class_names_of(torchvision("CIFAR10"), tmp_path))}
+    meta = {**CIFAR10.meta, "md5": write("batches.meta", names)}
+    monkeypatch.setattr(CIFAR10, "meta", meta)
+    return folder
+
+
+def test_cifar_is_read_with_channels_last(cifar, tmp_path):
+    loaded = load_images({**torchvision("CIFAR10"), "max_train": 20}, tmp_path)
+    assert loaded.x_train.shape == (20, 32, 32, 3)
+    raw = pickle.loads((cifar / "test_batch").read_bytes())["data"]
+    assert np.array_equal(loaded.x_test[3, 5, 7], raw[3].reshape(3, 32, 32)[:, 5, 7])
+    assert loaded.class_names[:4] == ("airplane", "automobile", "bird", "cat")
+
+
+def test_a_truncated_cifar_file_without_network_is_named(cifar, tmp_path):
+    truncate(cifar / "data_batch_3")
+    with pytest.raises(DataError, match="CIFAR10 is not complete") as error:
+        load_images(torchvision("CIFAR10"), tmp_path)
+    assert f"{cifar / 'data_batch_3'} is truncated or corrupt" in str(error.value)
+    assert f"to {tmp_path / 'cifar-10-python.tar.gz'}," in str(error.value)
+
+
+def test_a_cifar_archive_is_unpacked_without_network(cifar, monkeypatch, tmp_path):
+    from torchvision.datasets import CIFAR10
+
+    archive = tmp_path / CIFAR10.filename
+    with tarfile.open(archive, "w:gz") as file:
+        file.add(cifar, arcname=cifar.name)
+    monkeypatch.setattr(CIFAR10, "tgz_md5", hashlib.md5(archive.read_bytes()).hexdigest())
+    shutil.rmtree(cifar)
+    assert len(load_images(torchvision("CIFAR10"), tmp_path).x_train) == 50
+    shutil.rmtree(cifar)
+    truncate(archive)
+    with pytest.raises(DataError, match=f"{archive} is truncated or corrupt"):
+        load_images(torchvision("CIFAR10"), tmp_path)
+
+
+@pytest.fixture
+def server(tmp_path, monkeypatch):
+    """A server of the MNIST archives that first fails ``server.failures`` times."""
+    from torchvision.datasets import MNIST
+
+    folder = tmp_path / "server"
+    folder.mkdir()
+    resources = []
+    for name, array in mnist_arrays().items():
+        write_idx(folder / name, array)
+        (folder / f"{name}.gz").write_bytes(gzip.compress((folder / name).read_bytes()))
+        md5 = hashlib.md5((folder / f"{name}.gz").read_bytes()).hexdigest()
+        resources.append((f"{name}.gz", md5))
+
+    class Handler(http.server.SimpleHTTPRequestHandler):
+        def do_GET(self):
+            self.server.n_requests += 1
+            if self.server.n_requests <= self.server.failures:
+                self.send_error(503)
+            else:
+                super().do_GET()
+
+        def log_message(self, *args):
+            pass
+
+    handler = functools.partial(Handler, directory=folder)
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        server.n_requests, server.failures = 0, 0
+        monkeypatch.setattr(MNIST, "mirrors", [f"http://127.0.0.1:{server.server_port}/"])
+        monkeypatch.setattr(MNIST, "resources", resources)
+        monkeypatch.setattr(source, "_RETRY_DELAY", 0.01)
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield server
+        server.shutdown()
+        thread.join()
+
+
+def test_missing_files_are_downloaded_in_several_attempts(server, tmp_path):
+    server.failures = 2
+    loaded = load_images(torchvision("MNIST"), tmp_path / "data")
+    assert np.array_equal(loaded.x_train[..., 0], mnist_arrays()["train-images-idx3-ubyte"])
+    asked = server.n_requests
+    assert asked > 2
+    load_images(torchvision("MNIST"), tmp_path / "data")
+    assert server.n_requests == asked
+
+
+def test_a_download_with_a_wrong_checksum_is_refused(server, tmp_path):
+    (tmp_path / "server" / "t10k-images-idx3-ubyte.gz").write_bytes(gzip.compress(b"other"))
+    with pytest.raises(DataError, match=r"t10k-images-idx3-ubyte\.gz is truncated or corrupt"):
+        load_images(torchvision("MNIST"), tmp_path / "data")
+
+
+def test_a_server_that_keeps_silent_is_given_up(offline, tmp_path, monkeypatch):
+    import socket
+
+    from torchvision.datasets import MNIST
+
+    monkeypatch.setattr(source, "_TIMEOUT", 0.2)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        port = silent.getsockname()[1]
+        monkeypatch.setattr(MNIST, "mirrors", [f"http://127.0.0.1:{port}/"])
+        with pytest.raises(
+            DataError, match=r"could not be downloaded \(no answer from 127\.0\.0\.1"
+        ):
+            load_images(torchvision("MNIST"), tmp_path)
+    assert socket.getdefaulttimeout() is None

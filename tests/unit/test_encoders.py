@@ -1,0 +1,336 @@
+"""The contract of every encoder: an encoder of its own file is tested without being named."""
+
+import dataclasses
+import subprocess
+import sys
+import typing
+import warnings
+
+import numpy as np
+import pytest
+
+from epistemic_calibration.data import ImageDataset
+from epistemic_calibration.latents import available_encoders, load_encoder
+from epistemic_calibration.latents.base import Encoder
+from epistemic_calibration.latents.none import Pixels
+from epistemic_calibration.latents.pca import PrincipalComponents
+from epistemic_calibration.parameters import BOUNDS
+
+#: Parameters that keep the tests fast.
+QUICK = {"autoencoder": {"n_epochs": 2, "batch_size": 32, "latent_size": 8, "device": "cpu"}}
+
+
+def pictures(n=60, height=10, width=7, channels=1, seed=0):
+    """Images of smooth random shapes, uint8, whose first column of pixels is constant."""
+    rng = np.random.default_rng(seed)
+    waves = np.sin(
+        rng.uniform(0.2, 1, (n, 1, 1, channels)) * np.mgrid[:height, :width].sum(0)[..., None]
+    )
+    images = np.round(127.5 * (1 + waves)).astype(np.uint8)
+    images[:, :, 0] = 77
+    return images
+
+
+@pytest.fixture(params=available_encoders())
+def make(request):
+    """A function that makes an encoder that is not fitted."""
+
+    def make(**parameters):
+        return load_encoder(request.param)(**{**QUICK.get(request.param, {}), **parameters})
+
+    return make
+
+
+@pytest.fixture
+def fitted(make):
+    return make().fit(pictures())
+
+
+def test_the_encoders_of_the_project():
+    assert available_encoders() == ("autoencoder", "none", "pca")
+
+
+def test_an_unknown_encoder_is_refused_with_the_known_ones():
+    with pytest.raises(ValueError, match="'umap' in latents: autoencoder, none, pca"):
+        load_encoder("umap")
+
+
+def test_the_class_says_its_name_and_describes_its_parameters(make):
+    encoder = make()
+    assert load_encoder(encoder.name()) is type(encoder)
+    assert isinstance(encoder, Encoder)
+    assert type(encoder).__doc__
+    # Annotations are read where the configuration is checked.
+    hints = typing.get_type_hints(type(encoder), include_extras=True)
+    for field in dataclasses.fields(encoder):
+        assert field.kw_only
+        assert field.name in hints
+        assert field.default is not dataclasses.MISSING
+        if field.name != "random_state":
+            assert field.metadata["description"]
+            assert set(field.metadata) <= {"description", *BOUNDS}
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+@pytest.mark.parametrize("dtype", [np.uint8, np.float32, np.float64])
+def test_latents_are_one_finite_float32_row_an_image(make, channels, dtype):
+    images = pictures(channels=channels)
+    if dtype != np.uint8:
+        images = images.astype(dtype) / dtype(255)
+    encoder = make()
+    assert encoder.fit(images) is encoder
+    assert encoder.image_shape_ == (10, 7, channels)
+    latents, fewer = encoder.encode(images), encoder.encode(images[:7])
+    assert latents.ndim == 2
+    assert len(latents) == 60
+    assert fewer.shape == (7, latents.shape[1])
+    assert encoder.encode(images[:0]).shape == (0, latents.shape[1])
+    assert latents.dtype == np.float32
+    assert np.isfinite(latents).all()
+    # A row depends on its image alone.
+    np.testing.assert_allclose(fewer, latents[:7], rtol=1e-4, atol=1e-5)
+
+
+def test_pixels_and_their_bytes_have_the_same_latents(make):
+    images = pictures()
+    pixels = ImageDataset.pixels(images)
+    assert np.array_equal(make().fit(images).encode(images), make().fit(pixels).encode(pixels))
+
+
+def test_equal_seeds_give_equal_latents_whatever_the_global_generators(make):
+    import torch
+
+    images, new = pictures(), pictures(seed=1)
+    latents = []
+    for seed in (0, 1):
+        np.random.seed(seed)  # noqa: NPY002
+        torch.manual_seed(seed)
+        before = np.random.get_state()[1].copy(), torch.get_rng_state()  # noqa: NPY002
+        latents.append(make(random_state=5).fit(images).encode(new))
+        assert np.array_equal(np.random.get_state()[1], before[0])  # noqa: NPY002
+        assert torch.equal(torch.get_rng_state(), before[1])
+    assert np.array_equal(*latents)
+
+
+def test_fitting_again_forgets_the_images_before(make):
+    images = pictures()
+    again = make().fit(pictures(height=8)).fit(images)
+    assert np.array_equal(again.encode(images), make().fit(images).encode(images))
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.float32])
+def test_images_are_not_changed(make, dtype):
+    images = pictures() if dtype == np.uint8 else ImageDataset.pixels(pictures())
+    copy = images.copy()
+    # Read-only arrays come from memory maps.
+    images.flags.writeable = False
+    encoder = make().fit(images)
+    latents = encoder.encode(images)
+    assert not np.shares_memory(latents, images)
+    latents += 1
+    assert np.array_equal(images, copy)
+
+
+def test_images_without_any_difference_have_finite_latents(make):
+    images = np.full((20, 8, 8, 1), 100, dtype=np.uint8)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        latents = make().fit(images).encode(images)
+    np.testing.assert_allclose(latents, np.tile(latents[0], (20, 1)), atol=1e-6)
+    assert np.isfinite(latents).all()
+
+
+def test_the_file_gives_the_encoder_back(fitted, tmp_path):
+    path, images = tmp_path / "weights.safetensors", pictures(seed=1)
+    fitted.save(path, {"made_by": "a test"})
+    again = type(fitted).load(path)
+    assert again.image_shape_ == fitted.image_shape_
+    assert again.metadata_ == {"made_by": "a test"}
+    parameters = dataclasses.asdict(fitted)
+    if "device" in parameters:
+        again.device = fitted.device
+    assert dataclasses.asdict(again) == parameters
+    assert np.array_equal(again.encode(images), fitted.encode(images))
+    again.save(tmp_path / "again.safetensors", {"made_by": "a test"})
+    assert (tmp_path / "again.safetensors").read_bytes() == path.read_bytes()
+    again.fit(images)
+
+
+def test_history_has_a_row_an_epoch(make, tmp_path):
+    encoder = make()
+    assert list(encoder.history().columns) == ["epoch", "loss", "seconds"]
+    assert len(encoder.history()) == 0
+    history = encoder.fit(pictures()).history()
+    assert list(history.columns) == ["epoch", "loss", "seconds"]
+    assert len(history) == getattr(encoder, "n_epochs", 0)
+    encoder.save(tmp_path / "weights.safetensors")
+    assert len(type(encoder).load(tmp_path / "weights.safetensors").history()) == 0
+
+
+def test_reconstructions_are_images(fitted):
+    images = pictures(seed=1)
+    if not fitted.reconstructs:
+        with pytest.raises(NotImplementedError, match=f"'{fitted.name()}' does not reconstruct"):
+            fitted.reconstruct(images)
+        return
+    again = fitted.reconstruct(images)
+    assert again.shape == images.shape
+    assert again.dtype == np.float32
+    assert again.min() >= 0
+    assert again.max() <= 1
+
+
+@pytest.mark.parametrize(
+    ("images", "message"),
+    [
+        (np.zeros((3, 8, 8)), r"images has shape \(3, 8, 8\)"),
+        (np.zeros((0, 8, 8, 1)), "images is empty"),
+        (np.zeros((3, 8, 8, 1), dtype=int), "dtype int64; it must be uint8 or float"),
+        (np.full((3, 8, 8, 1), -0.5), "values from -0.5 to -0.5"),
+        (np.full((3, 8, 8, 1), np.nan), "values from nan to nan"),
+    ],
+)
+def test_what_is_not_images_is_named(make, images, message):
+    with pytest.raises(ValueError, match=message):
+        make().fit(images)
+
+
+def test_images_of_another_shape_are_named(fitted):
+    message = rf"\(10, 6, 1\); the encoder '{fitted.name()}' was fitted on \(10, 7, 1\)"
+    with pytest.raises(ValueError, match=message):
+        fitted.encode(pictures(width=6))
+
+
+def test_an_encoder_that_is_not_fitted_says_so(make, tmp_path):
+    encoder = make()
+    with pytest.raises(RuntimeError, match=f"'{encoder.name()}' is not fitted; call fit first"):
+        encoder.encode(pictures())
+    with pytest.raises(RuntimeError, match="not fitted"):
+        encoder.save(tmp_path / "weights.safetensors")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("n_bytes", [0, 5, 50, -1])
+def test_a_truncated_file_is_named(fitted, tmp_path, n_bytes):
+    path = tmp_path / "weights.safetensors"
+    fitted.save(path)
+    path.write_bytes(path.read_bytes()[:n_bytes])
+    with pytest.raises(ValueError, match=r"weights\.safetensors cannot be read"):
+        type(fitted).load(path)
+
+
+def test_the_file_of_another_encoder_is_refused(fitted, tmp_path):
+    path = tmp_path / "weights.safetensors"
+    fitted.save(path)
+    other = PrincipalComponents if isinstance(fitted, Pixels) else Pixels
+    message = f"holds the encoder '{fitted.name()}', not '{other.name()}'"
+    with pytest.raises(ValueError, match=message):
+        other.load(path)
+
+
+def test_a_missing_file_is_missing(tmp_path):
+    with pytest.raises(FileNotFoundError):
+        Pixels.load(tmp_path / "weights.safetensors")
+
+
+def test_planning_loads_no_heavy_library():
+    code = (
+        "import sys\n"
+        "from epistemic_calibration.latents import available_encoders, load_encoder\n"
+        "for name in available_encoders(): load_encoder(name)()\n"
+        "heavy = {'torch', 'sklearn', 'scipy', 'pandas', 'safetensors', 'matplotlib'}\n"
+        "assert not heavy & set(sys.modules), heavy & set(sys.modules)\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, env={"PYTHONPATH": ":".join(sys.path)})
+
+
+def test_latents_that_are_not_finite_are_an_error():
+    class Infinite(Pixels):
+        def _encode(self, images):
+            return np.full((len(images), 2), np.inf, dtype=np.float32)
+
+    images = pictures()
+    with pytest.raises(FloatingPointError, match="gives latents that are not finite"):
+        Infinite().fit(images).encode(images)
+
+
+def test_none_gives_the_pixels():
+    images = pictures(channels=3)
+    latents = Pixels().fit(images[:5]).encode(images)
+    assert np.array_equal(latents, (images / 255).astype(np.float32).reshape(60, 210))
+    row = 3 * (7 * 2 + 4)
+    assert np.array_equal(latents[:, row : row + 3], ImageDataset.pixels(images[:, 2, 4]))
+
+
+def test_none_keeps_features_that_are_not_images():
+    features = np.random.default_rng(0).random((30, 1, 5, 1), dtype=np.float32)
+    assert np.array_equal(Pixels().fit(features).encode(features), features.reshape(30, 5))
+
+
+@pytest.fixture
+def correlated():
+    """Features in [0, 1] whose covariance has well-separated eigenvalues."""
+    rng = np.random.default_rng(0)
+    basis = np.linalg.qr(rng.standard_normal((40, 40)))[0]
+    wide = rng.standard_normal((500, 40)) * 0.7 ** np.arange(40) @ basis
+    wide = (wide - wide.min()) / np.ptp(wide)
+    return wide.astype(np.float32).reshape(500, 5, 8, 1)
+
+
+def test_pca_is_the_singular_value_decomposition(correlated):
+    train, test = correlated[:400], correlated[400:]
+    latents = PrincipalComponents(n_components=10).fit(train).encode(test)
+    flat = train.reshape(400, 40).astype(np.float64)
+    mean = flat.mean(axis=0)
+    directions = np.linalg.svd(flat - mean)[2][:10]
+    expected = (test.reshape(100, 40) - mean) @ directions.T
+    # A direction has no sign.
+    signs = np.sign((latents * expected).sum(axis=0))
+    np.testing.assert_allclose(latents * signs, expected, atol=1e-6)
+
+
+def test_pca_hardly_depends_on_the_seed(correlated):
+    one, two = (
+        PrincipalComponents(n_components=10, random_state=seed).fit(correlated).encode(correlated)
+        for seed in (0, 1)
+    )
+    np.testing.assert_allclose(one, two, atol=1e-6)
+
+
+@pytest.mark.parametrize(("n_images", "kept"), [(20, 19), (60, 40)])
+def test_pca_keeps_the_components_that_have_variance(correlated, n_images, kept):
+    images = correlated[:n_images]
+    assert PrincipalComponents().fit(images).encode(correlated).shape == (500, kept)
+
+
+def test_pca_of_grey_images_in_colour_is_that_of_the_grey_ones():
+    grey = pictures()
+    latents = PrincipalComponents(n_components=64).fit(grey).encode(grey)
+    # A constant column and equal channels are no components, only the rounding would be.
+    assert latents.shape[1] < 60
+    colour = np.repeat(grey, 3, axis=3)
+    wider = PrincipalComponents(n_components=64).fit(colour).encode(colour)
+    assert wider.shape == latents.shape
+    np.testing.assert_allclose(np.abs(wider), np.sqrt(3) * np.abs(latents), atol=1e-5)
+
+
+def test_all_components_keep_the_distances(correlated):
+    latents = PrincipalComponents(n_components=40).fit(correlated).encode(correlated)
+    pixels = correlated.reshape(500, 40)
+    for k in (1, 250):
+        expected = np.linalg.norm(pixels - pixels[k], axis=1)
+        np.testing.assert_allclose(
+            np.linalg.norm(latents - latents[k], axis=1), expected, atol=1e-5
+        )
+
+
+def test_pca_logs_what_the_components_hold(correlated, caplog):
+    with caplog.at_level("INFO", logger="epistemic_calibration"):
+        PrincipalComponents(n_components=40).fit(correlated)
+    assert "40 principal components hold 100.0 % of the variance of 500 images" in caplog.text
+
+
+@pytest.mark.parametrize("n_components", [0, 2.5, True])
+def test_pca_names_a_wrong_number_of_components(n_components):
+    with pytest.raises(ValueError, match=f"n_components={n_components}; it must be an integer"):
+        PrincipalComponents(n_components=n_components).fit(pictures())

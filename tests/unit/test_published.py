@@ -1,0 +1,183 @@
+"""The published tables, and the comparison with them."""
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from epistemic_calibration.paper.published import (
+    comparison_markdown,
+    paper_comparison,
+    paper_comparison_means,
+    read_published,
+)
+from epistemic_calibration.report.style import PAPER_METHODS
+
+PUBLISHED = Path(__file__).parents[2] / "resources" / "published_tables.csv"
+METHODS = {
+    "random_forest": {"label": "Random Forest", "family": "active"},
+    "centroids": {"label": "Centroids", "family": "illustrative"},
+}
+
+
+def published_scores(offset=0.0, dataset="cifar10"):
+    published = read_published(PUBLISHED)
+    table = published[published["dataset"] == dataset].copy()
+    table["value"] = table["value"].fillna(0.5) + offset
+    return table.assign(seed=0, scope="task")
+
+
+def test_published_tables_are_complete():
+    published = read_published(PUBLISHED)
+    assert len(published) == 2 * 3 * 10 * 9
+    assert set(published["method"]) == set(PAPER_METHODS)
+    assert published.groupby("dataset")["task"].nunique().to_dict() == {"mnist": 10, "cifar10": 10}
+    assert "automobile" in set(published["task"])
+    assert published["value"].between(0, 1).sum() == 500
+    unpublished = published[published["value"].isna()]
+    assert set(unpublished["metric"]) == {"accuracy"}
+    assert set(unpublished["dataset"]) == {"cifar10"}
+    assert set(unpublished["method"]) == {
+        "random_forest",
+        "mc_dropout",
+        "deep_ensemble",
+        "laplace",
+    }
+    assert unpublished["note"].str.startswith("unpublished").all()
+
+
+def test_misprinted_accuracies_stand_beside_the_methods_they_belong_to():
+    published = read_published(PUBLISHED)
+    cells = published.query("dataset == 'cifar10' and metric == 'accuracy'")
+    # The printed row: .71 .71 .93 .93 .91 .91 .92 .92 .92
+    airplane = cells[cells["task"] == "airplane"].set_index("method")
+    assert airplane["value"].dropna().to_dict() == {
+        "centroids": 0.71,
+        "dropconnect": 0.93,
+        "bayesian_logistic_regression": 0.91,
+        "likelihood": 0.92,
+        "eknn": 0.92,
+    }
+    # The row that tells likelihood and EK-NN apart: .64 .64 .92 .92 .90 .90 .90 .90 .91
+    frog = cells[cells["task"] == "frog"].set_index("method")["value"]
+    assert (frog["likelihood"], frog["eknn"]) == (0.90, 0.91)
+    assert airplane["printed_method"][:5].to_dict() == {
+        "centroids": "Centroids",
+        "dropconnect": "Bayesian Log. Reg.",
+        "bayesian_logistic_regression": "EK-NN",
+        "likelihood": "MC-Dropout",
+        "eknn": "Bayesian Deep",
+    }
+    assert airplane["note"][:5].str.startswith("misprint").all()
+    # Nothing else is misprinted.
+    assert published["note"].str.startswith("misprint").sum() == 50
+
+
+def test_read_published_refuses_two_rows_of_a_cell(tmp_path):
+    lines = PUBLISHED.read_text(encoding="utf-8").splitlines()
+    path = tmp_path / "twice.csv"
+    path.write_text("\n".join([*lines, lines[1]]), encoding="utf-8")
+    with pytest.raises(ValueError, match="two rows"):
+        read_published(path)
+    path.write_text("dataset,task\nmnist,0\n", encoding="utf-8")
+    with pytest.raises(ValueError, match="lacks the columns"):
+        read_published(path)
+
+
+def test_comparison_of_the_published_values_with_themselves():
+    comparison = paper_comparison(published_scores(), read_published(PUBLISHED))
+    assert len(comparison) == 270
+    assert comparison["status"].value_counts().to_dict() == {"compared": 230, "unpublished": 40}
+    compared = comparison[comparison["status"] == "compared"]
+    assert (compared["difference"] == 0).all()
+    assert compared["within_rounding"].all()
+    unpublished = comparison[comparison["status"] == "unpublished"]
+    assert unpublished["within_rounding"].isna().all()
+    assert unpublished["difference"].isna().all()
+    assert (unpublished["ours"] == 0.5).all()
+
+
+@pytest.mark.parametrize(
+    ("offset", "within"), [(0.005, True), (-0.005, True), (0.0051, False), (-0.0051, False)]
+)
+def test_comparison_knows_rounding(offset, within):
+    comparison = paper_comparison(published_scores(offset), read_published(PUBLISHED))
+    compared = comparison[comparison["status"] == "compared"]
+    np.testing.assert_allclose(compared["difference"].astype(float), offset, atol=1e-12)
+    assert (compared["within_rounding"] == within).all()
+
+
+def test_comparison_averages_over_seeds_and_says_what_was_not_run():
+    scores = pd.DataFrame(
+        [("mnist", seed, "eknn", "3", "ece", value) for seed, value in [(0, 0.02), (1, 0.06)]],
+        columns=["dataset", "seed", "method", "task", "metric", "value"],
+    ).assign(scope="task")
+    comparison = paper_comparison(scores, read_published(PUBLISHED))
+    assert set(comparison["dataset"]) == {"mnist"}
+    (row,) = comparison[comparison["status"] == "compared"].to_dict("records")
+    assert (row["task"], row["method"], row["metric"]) == ("3", "eknn", "ece")
+    assert row["ours"] == pytest.approx(0.04)
+    assert row["ours_sd"] == pytest.approx(0.04 / np.sqrt(2))
+    assert row["n_seeds"] == 2
+    assert row["difference"] == pytest.approx(0.04 - 0.03)
+    assert (comparison["status"] == "not run").sum() == 269
+
+
+def test_means_leave_out_the_published_chain_that_failed():
+    comparison = paper_comparison(published_scores(), read_published(PUBLISHED))
+    means = paper_comparison_means(comparison)
+    rows = means[means["method"] == "bayesian_logistic_regression"]
+    rows = rows.set_index(["metric", "tasks"])["published"]
+    # EECE: nine times 0.00 and once 0.24; accuracy: 8.14 over nine tasks, and 0.69.
+    assert rows["eece", "all"] == pytest.approx(0.024)
+    assert rows["eece", "all but truck"] == 0.0
+    assert rows["accuracy", "all"] == pytest.approx((8.14 + 0.69) / 10)
+    assert rows["accuracy", "all but truck"] == pytest.approx(8.14 / 9)
+    assert (means["tasks"] == "all but truck").sum() == 3
+
+
+def test_means_are_over_common_tasks():
+    scores = published_scores().query("task in ['cat', 'dog']")
+    means = paper_comparison_means(paper_comparison(scores, read_published(PUBLISHED)))
+    row = means.query("method == 'centroids' and metric == 'accuracy'").iloc[0]
+    assert row["n_tasks"] == row["n_within_rounding"] == 2
+    assert row["published"] == pytest.approx((0.67 + 0.68) / 2)
+    forest = means.query("method == 'random_forest' and metric == 'accuracy'").iloc[0]
+    assert forest["status"] == "unpublished"
+    assert np.isnan(forest["published"])
+    assert forest["ours"] == pytest.approx(0.5)
+
+
+def test_comparison_markdown_speaks_of_the_misprint_and_marks_differences():
+    published = read_published(PUBLISHED)
+    scores = published_scores()
+    changed = (scores["method"] == "eknn") & (scores["task"] == "cat") & (scores["metric"] == "ece")
+    scores.loc[changed, "value"] += 0.02
+    comparison = paper_comparison(scores, published)
+    text = comparison_markdown(comparison, paper_comparison_means(comparison), METHODS)
+    assert "misprinted" in text
+    assert text.count("**0.030** (0.01)") == 1
+    assert text.count("**") == 4  # the legend's and this one
+    assert "229 of 230 cells agree within rounding; 40 are unpublished, 0 were not run." in text
+    assert "bayesian_logistic_regression (all but truck)" in text
+    mnist = paper_comparison(published_scores(dataset="mnist"), published)
+    text = comparison_markdown(mnist, paper_comparison_means(mnist), METHODS)
+    assert "misprint" not in text
+
+
+def test_comparison_without_a_data_set_of_the_paper():
+    other = paper_comparison(published_scores().assign(dataset="digits"), read_published(PUBLISHED))
+    assert other.empty
+    text = comparison_markdown(other, paper_comparison_means(other), METHODS)
+    assert "none of the data sets" in text
+
+
+def test_comparison_leaves_out_what_is_estimated_of_all_tasks():
+    published, scores = read_published(PUBLISHED), published_scores()
+    together = scores.assign(scope="all_tasks", value=0.9)
+    for task in (np.nan, "cat"):
+        both = pd.concat([scores, together.assign(task=task)])
+        pd.testing.assert_frame_equal(
+            paper_comparison(both, published), paper_comparison(scores, published)
+        )

@@ -1,0 +1,356 @@
+import dataclasses
+import itertools
+import math
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from sklearn.model_selection import train_test_split
+
+from epistemic_calibration import metrics, scoring
+from epistemic_calibration.registry import available
+from epistemic_calibration.scoring import METRICS, Metric, Scorer, rows_of_all_tasks, table_metrics
+
+SETTINGS = {
+    "n_bins": 12,
+    "binning": "kmeans",
+    "ece_n_bins": 7,
+    "corrected_n_bins": 18,
+    "corrected_binning": "nested",
+    "confidence_level": 0.9,
+    "n_resamples": 49,
+    "recalibration": True,
+    "random_state": 3,
+}
+
+
+def arrays(n=300, h=6, *, seed=0, dtype=np.float32, reported=False, prediction=False):
+    rng = np.random.default_rng(seed)
+    centre = rng.beta(0.7, 3, n)
+    hypotheses = np.clip(centre[:, None] + 0.1 * rng.standard_normal((n, h)), 0, 1).astype(dtype)
+    result = {"y_true": (rng.random(n) < centre).astype(np.uint8), "hypotheses": hypotheses}
+    if reported:
+        result["epistemic_uncertainty"] = rng.uniform(0, 0.2, n).astype(dtype)
+    if prediction:
+        result["prediction"] = (0.8 * hypotheses.mean(axis=1)).astype(dtype)
+    return result
+
+
+def values_of(given, settings=SETTINGS):
+    return {row["metric"]: row["value"] for row in Scorer(given, settings).rows()}
+
+
+def expected_values(given, settings):
+    """Every score by a direct call with plain arrays."""
+    y, hypotheses = given["y_true"], given["hypotheses"]
+    reported = given.get("epistemic_uncertainty")
+    mean = hypotheses.mean(axis=1, dtype=np.float64)
+    prediction = given.get("prediction", mean)
+    seed, level = settings["random_state"], settings["confidence_level"]
+    spread = hypotheses.var(axis=1, dtype=np.float64) if reported is None else reported
+    eece = metrics.decompose_eece(
+        y,
+        hypotheses,
+        epistemic_uncertainty=reported,
+        n_bins=settings["n_bins"],
+        binning=settings["binning"],
+        random_state=seed,
+    )
+    bins = {
+        "n_bins": settings["corrected_n_bins"],
+        "binning": settings["corrected_binning"],
+        "random_state": seed,
+    }
+    corrected = metrics.corrected_epistemic_calibration_error(
+        y, hypotheses, confidence_level=level, **bins
+    )
+    split = metrics.split_epistemic_calibration_error(
+        y, hypotheses, n_bins=bins["n_bins"], random_state=seed, confidence_level=level
+    )
+    bound = metrics.cross_fitted_lower_bound(
+        y, hypotheses, random_state=seed, confidence_level=level
+    )
+    n_resamples = settings["n_resamples"]
+    values = {
+        "accuracy": metrics.accuracy(y, prediction),
+        "brier": metrics.brier_score(y, prediction),
+        "log_loss": metrics.log_loss(y, prediction),
+        "auroc": metrics.auroc(y, prediction),
+        "ece": metrics.expected_calibration_error(y, prediction, n_bins=settings["ece_n_bins"]),
+        "mean_epistemic_uncertainty": np.mean(spread, dtype=np.float64),
+        "eece": eece.eece,
+        "eece_calibration": eece.calibration,
+        "eece_dispersion": eece.dispersion,
+        "eece_noise_floor": eece.noise_floor,
+        "tece_corrected": corrected.estimate,
+        "tece_corrected_low": corrected.ci_low,
+        "tece_corrected_high": corrected.ci_high,
+        "tece_noise_floor": corrected.noise_floor,
+        "tece_minimum_detectable": corrected.minimum_detectable,
+        "tece_dropped_mass": corrected.dropped_mass,
+        "mean_miscalibration": split.mean_miscalibration.estimate,
+        "epistemic_dependence": split.epistemic_dependence.estimate,
+        "tece_cross_fitted": bound.estimate,
+        "tece_cross_fitted_low": bound.ci_low,
+        "p_epistemic_calibration": metrics.epistemic_calibration_test(
+            y, hypotheses, n_resamples=n_resamples, **bins
+        ).p_value,
+        "p_mean_calibration": metrics.mean_calibration_test(
+            y, hypotheses, n_resamples=n_resamples, random_state=seed
+        ).p_value,
+        "p_epistemic_independence": metrics.epistemic_independence_test(
+            y, hypotheses, epistemic_uncertainty=reported, random_state=seed
+        ).p_value,
+    }
+    if settings["recalibration"]:
+        fitted_on, scored_on = train_test_split(
+            np.arange(len(y)), test_size=0.5, random_state=seed, stratify=y
+        )
+        model = metrics.SecondOrderRecalibrator().fit(y[fitted_on], hypotheses[fitted_on])
+        before = hypotheses[scored_on]
+        for when, rows in (("before", before), ("after", model.transform(before))):
+            values[f"tece_corrected_{when}_recalibration"] = (
+                metrics.corrected_epistemic_calibration_error(y[scored_on], rows, **bins).estimate
+            )
+            values[f"log_loss_{when}_recalibration"] = metrics.log_loss(
+                y[scored_on], rows.mean(axis=1, dtype=np.float64)
+            )
+    return values
+
+
+# --- Scores of one task
+
+
+@pytest.mark.parametrize("reported", [False, True])
+@pytest.mark.parametrize("prediction", [False, True])
+@pytest.mark.parametrize(
+    "change",
+    [
+        {},
+        {"binning": "sorted_kmeans", "corrected_binning": "quantile", "recalibration": False},
+        {"binning": "nested", "n_bins": 18, "corrected_binning": "kmeans"},
+    ],
+)
+def test_scores_are_those_of_direct_calls(reported, prediction, change):
+    given, settings = arrays(reported=reported, prediction=prediction), SETTINGS | change
+    found = values_of(given, settings)
+    # To the last bit, and in this order.
+    assert list(found.items()) == list(expected_values(given, settings).items())
+
+
+def test_scores_by_hand():
+    # Two kinds of input, each with its own bin: predictions 1/4 and 3/4, hypotheses ± 1/4.
+    hypotheses = np.repeat([[0.0, 0.5], [0.5, 1.0]], 8, axis=0)
+    y_true = np.array([1] * 4 + [0] * 4 + [1] * 8)
+    settings = SETTINGS | {"recalibration": False, "n_bins": 2, "corrected_n_bins": 4}
+    values = values_of({"y_true": y_true, "hypotheses": hypotheses}, settings)
+    assert values["accuracy"] == 12 / 16
+    assert values["brier"] == pytest.approx((4 * 0.75**2 + 12 * 0.25**2) / 16)
+    assert values["log_loss"] == pytest.approx(-(4 * math.log(0.25) + 12 * math.log(0.75)) / 16)
+    # Of 12 positives and 4 negatives, 8 · 4 pairs are in order and 4 · 4 are tied.
+    assert values["auroc"] == pytest.approx((32 + 16 / 2) / 48)
+    assert values["ece"] == pytest.approx(0.25)
+    assert values["mean_epistemic_uncertainty"] == pytest.approx(1 / 16)
+    # In both bins (acc − conf_j)² is 1/4 and 0, of mean 1/8, less the variance 1/16.
+    assert values["eece"] == pytest.approx(1 / 16)
+    assert values["eece_calibration"] == pytest.approx(1 / 16)
+    assert values["eece_dispersion"] == pytest.approx(0)
+    assert values["eece_noise_floor"] == pytest.approx(2 * 3 / 16 / 16)
+    # Pairs in the first bin: ((Σe)² − Σe²)/56 with Σe = 2, Σe² = 4·9/16 + 4/16.
+    first = (2**2 - (4 * 9 / 16 + 4 / 16)) / 56
+    assert values["tece_corrected"] == pytest.approx((first + 1 / 16) / 2)
+    assert values["tece_noise_floor"] == pytest.approx(3 / 16 / 8)
+    assert values["tece_dropped_mass"] == 0
+
+
+def test_every_metric_is_described_and_within_its_range():
+    for seed, reported, dtype in itertools.product(
+        range(3), (False, True), (np.float32, np.float64)
+    ):
+        found = values_of(arrays(seed=seed, reported=reported, dtype=dtype))
+        assert set(found) == set(METRICS)
+        for name, value in found.items():
+            low, high = METRICS[name].range
+            assert low <= value <= high, name
+
+
+def test_rows_are_tidy():
+    rows = {row["metric"]: row for row in Scorer(arrays(), SETTINGS).rows({"acceptance": 1})}
+    for row in rows.values():
+        assert list(row) == ["scope", "metric", "value", "n_bins", "n_hypotheses", "binning"]
+        assert (row["scope"], row["n_hypotheses"]) == ("task", 6)
+        assert type(row["value"]) is float
+    bins = {name: (row["binning"], row["n_bins"]) for name, row in rows.items()}
+    assert bins["brier"] == bins["tece_cross_fitted"] == (None, None)
+    assert bins["ece"] == ("uniform", 7)
+    assert bins["eece"] == bins["eece_noise_floor"] == ("kmeans", 12)
+    assert bins["tece_corrected"] == bins["p_epistemic_calibration"] == ("nested", 18)
+    assert bins["p_mean_calibration"] == ("quantile", None)
+    assert rows["diagnostic_acceptance"]["value"] == 1
+    assert list(rows)[-1] == "diagnostic_acceptance"
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_what_methods_are_compared_with(dtype):
+    given = arrays(dtype=dtype, prediction=True)
+    scorer = Scorer(given, SETTINGS)
+    assert scorer.y_true is given["y_true"]
+    # The mean of the hypotheses, not the prediction.
+    expected = given["hypotheses"].mean(axis=1, dtype=np.float64)
+    np.testing.assert_array_equal(scorer.mean, expected)
+    bins = metrics.assign_bins(given["hypotheses"], n_bins=18, binning="nested", random_state=3)
+    np.testing.assert_array_equal(scorer.corrected_bins, bins)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"y_true": np.full(300, 2)}, "y_true must be labels 0 and 1"),
+        ({"hypotheses": np.full((300, 2), 1.5)}, r"hypotheses must be in \[0, 1\]"),
+        ({"hypotheses": np.full((200, 2), 0.5)}, "hypotheses has 200 samples"),
+        ({"epistemic_uncertainty": np.full(300, -1.0)}, "epistemic_uncertainty must be finite"),
+        ({"prediction": np.full(300, 1.5)}, r"y_prob must be in \[0, 1\]"),
+    ],
+)
+def test_wrong_arrays(change, message):
+    with pytest.raises(ValueError, match=message):
+        list(Scorer(arrays() | change, SETTINGS).rows())
+
+
+# --- Scores of all tasks
+
+
+def test_rows_of_all_tasks_are_those_of_a_direct_call():
+    scorers = [Scorer(arrays(seed=seed), SETTINGS) for seed in range(3)]
+    samples = [(s.y_true, s.mean, s.corrected_bins) for s in scorers]
+    expected = metrics.mean_corrected_error(
+        *zip(*samples, strict=True), confidence_level=0.9, random_state=3
+    )
+    rows = list(rows_of_all_tasks(samples, SETTINGS))
+    for row in rows:
+        assert list(row) == ["scope", "metric", "value", "n_bins", "n_hypotheses", "binning"]
+        assert (row["scope"], row["n_hypotheses"]) == ("all_tasks", None)
+        assert (row["binning"], row["n_bins"]) == ("nested", 18)
+    values = {row["metric"]: row["value"] for row in rows}
+    assert list(values) == [metric.name for metric in METRICS.values() if metric.of_all_tasks]
+    assert values["tece_corrected"] == expected.estimate
+    assert values["tece_corrected_low"] == expected.ci_low
+    assert values["tece_corrected_high"] == expected.ci_high
+    assert values["tece_noise_floor"] == expected.noise_floor
+    assert values["tece_minimum_detectable"] == expected.minimum_detectable
+    assert values["tece_dropped_mass"] == expected.dropped_mass
+
+
+# --- Descriptions
+
+
+TABLES = {
+    "paper": [
+        "accuracy",
+        "ece",
+        "eece",
+        "eece_calibration",
+        "eece_dispersion",
+        "tece_corrected",
+        "brier",
+        "log_loss",
+        "auroc",
+    ],
+    "summary": [
+        "accuracy",
+        "brier",
+        "log_loss",
+        "auroc",
+        "ece",
+        "eece",
+        "eece_calibration",
+        "eece_dispersion",
+        "mean_epistemic_uncertainty",
+        "log_loss_before_recalibration",
+        "log_loss_after_recalibration",
+    ],
+    "drivers": [
+        "eece",
+        "eece_calibration",
+        "eece_dispersion",
+        "mean_epistemic_uncertainty",
+        "tece_corrected",
+        "eece_noise_floor",
+        "mean_miscalibration",
+        "epistemic_dependence",
+        "tece_cross_fitted",
+        "p_epistemic_calibration",
+        "p_mean_calibration",
+        "p_epistemic_independence",
+    ],
+    "comparisons": ["tece_corrected"],
+}
+
+
+def test_tables_show_what_they_should_in_their_order():
+    assert {table: [m.name for m in table_metrics(table)] for table in TABLES} == TABLES
+    assert {table for metric in METRICS.values() for table in metric.tables} == set(TABLES)
+
+
+def test_descriptions_are_consistent():
+    labels = [metric.label for metric in METRICS.values()]
+    assert len(set(labels)) == len(labels)
+    for name, metric in METRICS.items():
+        assert metric.name == name
+        assert (metric.kind == "p_value") is name.startswith("p_")
+        assert metric.range[0] < metric.range[1]
+        assert metric.better is None or metric.kind == "score"
+        for places in [[m.tables[t] for m in table_metrics(t)] for t in metric.tables]:
+            assert len(set(places)) == len(places)
+
+
+def test_a_metric_is_hashable_and_fixed():
+    metric = METRICS["accuracy"]
+    assert metric in {metric}
+    assert (metric.short_label, METRICS["brier"].short_label) == ("Acc.", "Brier score")
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        metric.digits = 2
+
+
+def family(name, *described, order=None, yielded=()):
+    rows = [scoring.Row(metric, 0.5) for metric in yielded]
+    found = SimpleNamespace(METRICS=described, rows=lambda inputs: rows, __file__=name)
+    if order is not None:
+        found.ORDER = order
+    return found
+
+
+def test_a_new_family_is_scored_after_the_others(monkeypatch):
+    positives = Metric("positives", "Share of positives", 3, None, (0, 1), {"summary": 99})
+    new = family("new.py", positives, yielded=["positives"])
+    monkeypatch.setitem(METRICS, "positives", positives)
+    monkeypatch.setattr(scoring, "_FAMILIES", (*scoring._FAMILIES, new))
+    rows = list(Scorer(arrays(), SETTINGS).rows())
+    assert rows[-1]["metric"] == "positives"
+    assert table_metrics("summary")[-1] is positives
+
+
+def test_a_row_that_nothing_describes_is_an_error(monkeypatch):
+    monkeypatch.setattr(scoring, "_FAMILIES", (family("new.py", yielded=["forgotten"]),))
+    with pytest.raises(ValueError, match="no family of scores describes 'forgotten'"):
+        list(Scorer(arrays(), SETTINGS).rows())
+
+
+def test_a_metric_described_twice_is_an_error():
+    again = Metric("accuracy", "Accuracy", 3, "higher")
+    with pytest.raises(ValueError, match=r"new\.py describes 'accuracy' a second time"):
+        scoring._collect([*scoring._FAMILIES, family("new.py", again)])
+
+
+def test_families_are_found_by_file_name_and_ordered(monkeypatch):
+    assert available("epistemic_calibration.scoring") == (
+        "corrected",
+        "eece",
+        "first_order",
+        "hypothesis_tests",
+        "recalibration",
+    )
+    files = {"a": family("a"), "b": family("b", order=2), "c": family("c", order=1)}
+    monkeypatch.setattr(scoring, "available", lambda package: tuple(files))
+    monkeypatch.setattr(scoring, "load", lambda package, name: files[name])
+    assert scoring._load_families() == (files["c"], files["b"], files["a"])

@@ -1,0 +1,189 @@
+"""A step runs on checked inputs, and what it has written gets receipts, or nothing does."""
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from epistemic_calibration.workflow.provenance import (
+    fingerprint,
+    read_receipt,
+    spec_path,
+    write_receipt,
+    write_spec,
+)
+from epistemic_calibration.workflow.sources import SCRIPTS, source_hashes
+from epistemic_calibration.workflow.stage import Needs, Stage
+
+SCRIPT = """\
+\"\"\"Copy a number, scaled.\"\"\"
+from dataclasses import dataclass
+
+from epistemic_calibration.workflow.stage import Needs, Stage, logger
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    factor: float
+
+
+def step(job):
+    logger.info("scaling by %g", job.settings.factor)
+    with open(job.inputs.number) as file:
+        number = float(file.read())
+    for k, path in enumerate(job.outputs.scaled):
+        with open(path, "w") as file:
+            file.write(str(number * job.settings.factor + k))
+    {fault}
+
+
+STAGE = Stage(Settings, None, step, inputs=("number",), outputs=("scaled*",))
+
+if __name__ == "__main__":
+    STAGE.run()
+"""
+UPSTREAM = "c" * 64
+INPUT = "results/number.txt"
+OUTPUTS = ["results/scaled/0.txt", "results/scaled/1.txt"]
+
+
+class Folder:
+    def __init__(self, path):
+        self.path = path
+        (path / "results" / "scaled").mkdir(parents=True)
+        (path / INPUT).write_text("2.5")
+        write_receipt(INPUT, UPSTREAM)
+        self.write_script("pass")
+
+    def write_script(self, fault):
+        (self.path / "scale.py").write_text(SCRIPT.format(fault=fault))
+
+    def spec(self, **changes):
+        source_hashes.cache_clear()
+        spec = {
+            "stage": "scale",
+            "where": {"dataset": "digits"},
+            "threads": 1,
+            "settings": {"factor": 3.0},
+            "sources": source_hashes(self.path, self.path / "scale.py"),
+            "inputs": {"number": UPSTREAM},
+        }
+        return {**spec, **changes}
+
+    def run(self, spec, *arguments):
+        write_spec(spec)
+        command = [sys.executable, "scale.py", "--spec", spec_path(spec), "--log", "log.txt"]
+        paths = ["--number", INPUT, "--scaled", *OUTPUTS]
+        return subprocess.run(
+            [*command, *(arguments or paths)],
+            cwd=self.path,
+            capture_output=True,
+            text=True,
+            env={**os.environ, "PYTHONPATH": str(SCRIPTS)},
+        )
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return Folder(tmp_path)
+
+
+def receipts(folder):
+    return [path for path in OUTPUTS if read_receipt(path, folder.path)]
+
+
+def test_a_job_writes_its_outputs_and_their_receipts(folder):
+    spec = folder.spec()
+    done = folder.run(spec)
+    assert done.returncode == 0, done.stderr
+    assert [float((folder.path / path).read_text()) for path in OUTPUTS] == [7.5, 8.5]
+    for path in OUTPUTS:
+        assert read_receipt(path)["fingerprint"] == fingerprint(spec)
+    log = (folder.path / "log.txt").read_text()
+    assert "scaling by 3" in log
+    assert "done in" in log
+    assert done.stdout == done.stderr == ""
+
+
+def test_a_failing_step_leaves_no_receipt_and_one_line_on_the_screen(folder):
+    folder.write_script('raise RuntimeError("out of luck")')
+    done = folder.run(folder.spec())
+    assert done.returncode == 1
+    assert done.stderr == "scale.py: RuntimeError: out of luck (log: log.txt)\n"
+    assert "Traceback" in (folder.path / "log.txt").read_text()
+    assert receipts(folder) == []
+
+
+def test_an_input_of_another_spec_is_refused_before_the_step(folder):
+    done = folder.run(folder.spec(inputs={"number": "d" * 64}))
+    assert done.returncode == 1
+    assert "results/number.txt was made from other settings" in done.stderr
+    assert not (folder.path / OUTPUTS[0]).exists()
+
+
+def test_an_edited_input_is_refused_before_the_step(folder):
+    stat = Path(INPUT).stat()
+    (folder.path / INPUT).write_text("2.6")
+    os.utime(INPUT, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+    done = folder.run(folder.spec())
+    assert done.returncode == 1
+    assert "results/number.txt is not what the job that made it has written" in done.stderr
+    assert not (folder.path / OUTPUTS[0]).exists()
+
+
+def test_a_source_edited_since_the_plan_leaves_no_receipt(folder):
+    spec = folder.spec()
+    folder.write_script("job.settings.factor")
+    done = folder.run(spec)
+    assert done.returncode == 1
+    assert "scale.py was edited while the job ran" in done.stderr
+    assert receipts(folder) == []
+
+
+def test_a_spec_of_another_stage_is_refused(folder):
+    done = folder.run(folder.spec(stage="shrink"))
+    assert done.returncode == 1
+    assert "is a spec of the stage shrink" in done.stderr
+
+
+def test_a_setting_that_the_stage_does_not_have_is_refused(folder):
+    done = folder.run(folder.spec(settings={"factr": 3.0}))
+    assert done.returncode == 1
+    assert "factr" in done.stderr
+
+
+def test_missing_options_are_named(folder):
+    done = folder.run(folder.spec(), "--scaled", *OUTPUTS)
+    assert done.returncode == 2
+    assert "--number" in done.stderr
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    n_bins: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Others:
+    n_bins: int
+
+
+def test_settings_of_another_type_fail_when_the_plan_is_made():
+    stage = Stage(Settings, lambda plan: Needs(Settings(n_bins=3)), lambda job: None)
+    assert stage.spec_settings(Settings(n_bins=3)) == {"n_bins": 3}
+    with pytest.raises(TypeError, match="settings are"):
+        stage.spec_settings(Others(n_bins=3))
+    with pytest.raises(TypeError, match="n_bin"):
+        Settings(n_bin=3)
+
+
+def test_threads_are_those_of_the_spec(folder):
+    import_numpy = "import os, json; print(json.dumps(os.environ['OMP_NUM_THREADS']))"
+    folder.write_script(import_numpy)
+    done = folder.run(folder.spec(threads=3))
+    assert json.loads(done.stdout) == "3"

@@ -1,0 +1,272 @@
+"""What the steps of the stages do, called as a job calls them, on small arrays."""
+
+import shutil
+import sys
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from epistemic_calibration import metrics
+from epistemic_calibration.methods.base import MethodError
+from epistemic_calibration.predictions import PredictionsError
+from epistemic_calibration.seeds import derive_seed
+from epistemic_calibration.workflow.plan import stages
+from epistemic_calibration.workflow.provenance import (
+    StaleResultError,
+    file_digest,
+    read_npz,
+    write_npz,
+)
+from epistemic_calibration.workflow.result_files import SCORE_COLUMNS, read_labels, read_tables
+from epistemic_calibration.workflow.stage import Job
+
+RNG = np.random.default_rng(0)
+CLASSES = np.array(["cat", "dog", "T-shirt/top"])
+Y_TRAIN, Y_TEST = np.arange(60) % 3, np.arange(30)[::-1] % 3
+SPEC = {"stage": "images", "where": {}, "settings": {}, "inputs": {}, "sources": {}}
+WHERE = {"dataset": "pets", "seed": "3", "method": "mine"}
+
+METHOD = """\
+import numpy as np
+from epistemic_calibration.methods import Method
+
+
+class Mine(Method):
+    label = "Mine"
+
+    def __init__(self, *, shift=0.0, random_state=0):
+        self.shift, self.random_state = shift, random_state
+
+    def fit(self, X, y):
+        self.p_ = y.mean()
+        return self
+
+    def sample_hypotheses(self, X):
+        drawn = np.random.default_rng(self.random_state).uniform(0, 0.1, (len(X), 4))
+        return drawn + self.p_ + self.shift
+
+    def diagnostics(self):
+        return {"p": float(self.p_)}
+"""
+SCORES = {
+    "n_bins": 5,
+    "binning": "kmeans",
+    "ece_n_bins": 5,
+    "corrected_n_bins": 4,
+    "corrected_binning": "nested",
+    "confidence_level": 0.95,
+    "n_resamples": 99,
+    "recalibration": False,
+    "random_state": 0,
+}
+
+
+def run(stage, settings, inputs=None, outputs=None, where=WHERE):
+    made = stages()[stage].settings(**settings)
+    spec = {**SPEC, "stage": stage, "where": where}
+    namespaces = (SimpleNamespace(**(given or {})) for given in (inputs, outputs))
+    stages()[stage].step(Job(made, *namespaces, where, spec))
+
+
+@pytest.fixture
+def labels(tmp_path):
+    path = tmp_path / "labels.npz"
+    write_npz(path, {"y_train": Y_TRAIN, "y_test": Y_TEST, "class_names": CLASSES}, SPEC)
+    return str(path)
+
+
+@pytest.fixture
+def latents(tmp_path):
+    path = tmp_path / "latents.npz"
+    arrays = {
+        "x_train": RNG.random((60, 2)),
+        "x_test": RNG.random((30, 2)),
+        "y_train": Y_TRAIN,
+        "y_test": Y_TEST,
+        "class_names": CLASSES,
+    }
+    write_npz(path, arrays, SPEC)
+    return str(path)
+
+
+def fit(tmp_path, latents, tasks=("dog", "T-shirt_top"), **parameters):
+    method = tmp_path / "mine.py"
+    method.write_text(METHOD)
+    outputs = [str(tmp_path / "fits" / f"{task}.npz") for task in tasks]
+    run(
+        "hypotheses",
+        {"implementation": str(method), "parameters": parameters},
+        {"latents": latents, "neighbors": []},
+        {"hypotheses": outputs},
+    )
+    return outputs
+
+
+def test_fitting_writes_each_task_with_its_own_labels_and_seed(tmp_path, latents):
+    for path, task, k in zip(fit(tmp_path, latents), ("dog", "T-shirt_top"), (1, 2), strict=True):
+        arrays, record = read_npz(path)
+        np.testing.assert_array_equal(arrays["y_true"], k == Y_TEST)
+        rng = np.random.default_rng(derive_seed(3, "pets", "mine", task))
+        expected = rng.uniform(0, 0.1, (30, 4)) + 20 / 60
+        np.testing.assert_array_equal(arrays["hypotheses"], expected.astype(np.float32))
+        assert arrays["hypotheses"].dtype == np.float32
+        assert record["task"] == task
+        assert record["diagnostics"] == {"p": 20 / 60}
+
+
+def test_a_task_does_not_depend_on_those_it_shares_a_job_with(tmp_path, latents):
+    together = [read_npz(path)[0] for path in fit(tmp_path, latents)]
+    for k, task in enumerate(("dog", "T-shirt_top")):
+        alone = read_npz(*fit(tmp_path, latents, tasks=(task,)))[0]
+        np.testing.assert_array_equal(alone["hypotheses"], together[k]["hypotheses"])
+
+
+def test_a_method_that_leaves_the_unit_interval_is_refused(tmp_path, latents):
+    with pytest.raises(MethodError, match="task dog: hypotheses lies in"):
+        fit(tmp_path, latents, shift=0.9)
+    assert not (tmp_path / "fits").exists()
+
+
+def test_predictions_are_imported_with_their_task(tmp_path, labels):
+    given, output = tmp_path / "given.npz", tmp_path / "dog.npz"
+    hypotheses = RNG.random((30, 5))
+    np.savez(given, hypotheses=hypotheses, y_true=Y_TEST == 1)
+    inputs = {"labels": labels, "predictions": [str(given)]}
+    settings = {"digests": {"dog": file_digest(given)}}
+    run("predictions", settings, inputs, {"hypotheses": [str(output)]})
+    arrays, record = read_npz(output)
+    np.testing.assert_array_equal(arrays["hypotheses"], hypotheses.astype(np.float32))
+    np.testing.assert_array_equal(arrays["y_true"], Y_TEST == 1)
+    assert record["task"] == "dog"
+
+    np.savez(given, hypotheses=hypotheses, y_true=Y_TEST == 1, more=1)
+    with pytest.raises(PredictionsError, match="has changed since the run began"):
+        run("predictions", settings, inputs, {"hypotheses": [str(output)]})
+
+
+@pytest.mark.parametrize(
+    ("y_true", "message"),
+    [
+        (np.roll(Y_TEST, 1) == 1, "y_true differs from the labels of task dog in 20 of 30 places"),
+        (Y_TEST[:20] == 1, "has 20 samples, but the test set of pets has 30"),
+    ],
+)
+def test_predictions_of_other_samples_are_refused(tmp_path, labels, y_true, message):
+    given, output = tmp_path / "given.npz", tmp_path / "dog.npz"
+    np.savez(given, hypotheses=RNG.random((len(y_true), 5)), y_true=y_true)
+    with pytest.raises(PredictionsError, match=message):
+        run(
+            "predictions",
+            {"digests": {"dog": file_digest(given)}},
+            {"labels": labels, "predictions": [str(given)]},
+            {"hypotheses": [str(output)]},
+        )
+    assert not output.exists()
+
+
+@pytest.fixture
+def scored(tmp_path, latents, labels):
+    fits = fit(tmp_path, latents)
+    outputs = {"scores": tmp_path / "scores.csv", "compared": tmp_path / "compared.npz"}
+    settings = {"tasks": ["dog", "T-shirt_top"], "scores": SCORES}
+    run("scores", settings, {"hypotheses": fits, "labels": labels}, outputs)
+    return fits, pd.read_csv(outputs["scores"], dtype={"task": str}), read_npz(outputs["compared"])
+
+
+def test_scores_are_tidy_and_those_of_the_metrics(scored):
+    fits, table, _ = scored
+    assert list(table.columns) == list(SCORE_COLUMNS)
+    assert set(table["dataset"]) == {"pets"}
+    assert set(table["method"]) == {"mine"}
+    assert set(table["seed"]) == {3}
+    for task, path in zip(("dog", "T-shirt_top"), fits, strict=True):
+        arrays, _ = read_npz(path)
+        y_true, hypotheses = arrays["y_true"], arrays["hypotheses"]
+        rows = table[(table["scope"] == "task") & (table["task"] == task)]
+        values = rows.set_index("metric")["value"]
+        assert values["brier"] == metrics.brier_score(y_true, hypotheses.mean(1, dtype=np.float64))
+        assert values["eece"] == metrics.expected_epistemic_calibration_error(
+            y_true, hypotheses, n_bins=5
+        )
+        corrected = metrics.corrected_epistemic_calibration_error(y_true, hypotheses, n_bins=4)
+        assert values["tece_corrected"] == corrected.estimate
+        assert values["diagnostic_p"] == 20 / 60
+        assert (rows["n_hypotheses"] == 4).all()
+
+
+def test_what_all_tasks_have_together_has_a_scope_and_no_task(scored):
+    _, table, (arrays, record) = scored
+    rows = table[table["scope"] == "all_tasks"]
+    assert rows["task"].isna().all()
+    of_tasks = table[(table["scope"] == "task") & (table["metric"] == "tece_corrected")]
+    together = rows.set_index("metric")["value"]["tece_corrected"]
+    assert together == pytest.approx(of_tasks["value"].mean(), abs=1e-15)
+    assert record["tasks"] == ["dog", "T-shirt_top"]
+    assert arrays["mean_prediction"].shape == arrays["bins"].shape == (2, 30)
+
+
+def test_hypotheses_of_another_task_or_other_labels_are_refused(tmp_path, latents, labels):
+    fits = fit(tmp_path, latents)
+    outputs = {"scores": tmp_path / "scores.csv", "compared": tmp_path / "compared.npz"}
+    settings = {"tasks": ["dog", "T-shirt_top"], "scores": SCORES}
+    other = tmp_path / "labels of others.npz"
+    write_npz(other, {"y_test": Y_TEST[::-1], "class_names": CLASSES}, SPEC)
+    with pytest.raises(StaleResultError, match="has other labels than"):
+        run("scores", settings, {"hypotheses": fits, "labels": other}, outputs)
+    dog, top = fits
+    (tmp_path / "swapped").mkdir()
+    swapped = [str(tmp_path / "swapped" / name) for name in ("dog.npz", "T-shirt_top.npz")]
+    for source, target in zip((top, dog), swapped, strict=True):
+        shutil.copyfile(source, target)
+    with pytest.raises(StaleResultError, match="holds the hypotheses of task 'T-shirt_top'"):
+        run("scores", settings, {"hypotheses": swapped, "labels": labels}, outputs)
+
+
+def test_labels_are_read_by_task(labels):
+    found = read_labels(labels)
+    assert list(found) == ["cat", "dog", "T-shirt_top"]
+    np.testing.assert_array_equal(found["dog"], Y_TEST == 1)
+    assert found["dog"].dtype == np.uint8
+
+
+def test_tables_are_joined_in_the_order_of_their_paths_with_names_as_text(tmp_path):
+    for name, task in (("b", "None"), ("a", "0")):
+        (tmp_path / f"{name}.csv").write_text(f"method,task,value\n{name},{task},\n")
+    table = read_tables([tmp_path / "b.csv", tmp_path / "a.csv"])
+    assert list(table["method"]) == ["a", "b"]
+    assert list(table["task"]) == ["0", "None"]
+    assert table["value"].isna().all()
+    (tmp_path / "c.csv").write_text("")
+    with pytest.raises(StaleResultError, match=r"c\.csv cannot be read"):
+        read_tables([tmp_path / "c.csv"])
+
+
+def test_sensitivity_leaves_out_what_there_is_not(tmp_path, latents, labels):
+    fits = fit(tmp_path, latents)
+    output = tmp_path / "sensitivity.csv"
+    settings = {
+        "tasks": ["dog"],
+        "scores": SCORES,
+        "n_bins": [2, 5, 30],
+        "n_hypotheses": [2, 4, 5],
+    }
+    run("sensitivity", settings, {"hypotheses": fits, "labels": labels}, {"table": output})
+    table = pd.read_csv(output)
+    values = table[table["metric"] == "eece"].groupby("axis")["axis_value"].apply(list)
+    assert values["n_bins"] == [2, 5]
+    assert values["n_hypotheses"] == [2, 4]
+    all_hypotheses = table[(table["axis"] == "n_hypotheses") & (table["axis_value"] == 4)]
+    arrays, _ = read_npz(fits[0])
+    order = np.random.default_rng(0).permutation(4)
+    expected = metrics.expected_epistemic_calibration_error(
+        arrays["y_true"], arrays["hypotheses"][:, order], n_bins=5
+    )
+    assert all_hypotheses.set_index("metric")["value"]["eece"] == expected
+
+
+@pytest.fixture(autouse=True)
+def forget_the_method():
+    yield
+    sys.modules.pop("user_method_mine", None)

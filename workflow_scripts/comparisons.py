@@ -1,0 +1,68 @@
+"""Compare the methods of a data set with each other by the corrected error."""
+
+from dataclasses import dataclass
+
+from epistemic_calibration.workflow.stage import Needs, Stage
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    methods: dict[str, dict[str, str]]
+    tasks: list[str]
+    confidence_level: float
+    random_state: int
+
+
+def needs(plan, dataset):
+    from epistemic_calibration.registry import registered_files
+
+    scores = plan.config.datasets[dataset].scores
+    fingerprints = plan.score_fingerprints(dataset)
+    settings = Settings(
+        methods=plan.methods_shown(plan.methods(dataset)),
+        tasks=list(plan.tasks(dataset)),
+        confidence_level=scores.confidence_level,
+        random_state=scores.random_state,
+    )
+    inputs = {
+        "scores": fingerprints,
+        "compared": fingerprints,
+        "labels": plan.fingerprint("images", dataset=dataset),
+    }
+    return Needs(settings, inputs, sources=registered_files("epistemic_calibration.scoring"))
+
+
+def step(job):
+    from pathlib import Path
+
+    from epistemic_calibration.files import write_text
+    from epistemic_calibration.report.comparisons import compare_methods, comparisons_table
+    from epistemic_calibration.workflow.provenance import read_npz
+    from epistemic_calibration.workflow.result_files import read_labels, read_tables
+
+    settings, labels = job.settings, read_labels(job.inputs.labels)
+    predictions, bins = ({name: [] for name in settings.methods} for _ in range(2))
+    for path in sorted(job.inputs.compared):
+        arrays, _ = read_npz(path)
+        predictions[Path(path).stem] += list(arrays["mean_prediction"])
+        bins[Path(path).stem] += list(arrays["bins"])
+    n_seeds = len(job.inputs.compared) // len(settings.methods)
+    differences = compare_methods(
+        [labels[task] for task in settings.tasks] * n_seeds,
+        predictions,
+        bins,
+        confidence_level=settings.confidence_level,
+        random_state=settings.random_state,
+    )
+    scores = read_tables(job.inputs.scores)
+    table = comparisons_table(differences, scores, job.where["dataset"], settings.methods)
+    for path in job.outputs.tables:
+        write_text(path, table.contents()[Path(path).suffix])
+
+
+STAGE = Stage(
+    Settings, needs, step, inputs=("scores*", "compared*", "labels"), outputs=("tables*",)
+)
+
+if __name__ == "__main__":
+    STAGE.run()

@@ -1,0 +1,46 @@
+"""Train the encoder of a data set on its training images."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from epistemic_calibration.workflow.stage import Needs, Stage
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    encoder: str
+    parameters: dict[str, Any]
+
+
+def needs(plan, dataset, seed):
+    from epistemic_calibration.registry import module_path
+
+    block = plan.config.datasets[dataset]
+    return Needs(
+        Settings(encoder=block.encoder, parameters=block.encoder_parameters),
+        {"images": plan.fingerprint("images", dataset=dataset)},
+        sources=[module_path("epistemic_calibration.latents", block.encoder)],
+    )
+
+
+def step(job):
+    from epistemic_calibration.files import atomic_path
+    from epistemic_calibration.latents import load_encoder
+    from epistemic_calibration.seeds import derive_seed
+    from epistemic_calibration.workflow.provenance import read_npz
+
+    name = job.settings.encoder
+    images, _ = read_npz(job.inputs.images, ["x_train"])
+    random_state = derive_seed(int(job.where["seed"]), job.where["dataset"], name)
+    encoder = load_encoder(name)(**job.settings.parameters, random_state=random_state)
+    encoder.fit(images["x_train"])
+    with atomic_path(job.outputs.loss) as path:
+        encoder.history().to_csv(path, index=False)
+    with atomic_path(job.outputs.weights) as path:
+        encoder.save(path)
+
+
+STAGE = Stage(Settings, needs, step, inputs=("images",), outputs=("weights", "loss"))
+
+if __name__ == "__main__":
+    STAGE.run()

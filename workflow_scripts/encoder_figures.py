@@ -1,0 +1,55 @@
+"""Draw an encoder's loss curve and its reconstruction of a few test images."""
+
+from dataclasses import dataclass
+
+from epistemic_calibration.workflow.stage import Needs, Stage
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    encoder: str
+
+
+def needs(plan, dataset, seed):
+    from epistemic_calibration.registry import module_path
+
+    encoder = plan.config.datasets[dataset].encoder
+    trained = plan.fingerprint("encoder", dataset=dataset, seed=seed)
+    images = plan.fingerprint("images", dataset=dataset)
+    return Needs(
+        Settings(encoder=encoder),
+        {"images": images, "labels": images, "weights": trained, "loss": trained},
+        sources=[module_path("epistemic_calibration.latents", encoder)],
+    )
+
+
+def step(job):
+    import numpy as np
+    import pandas as pd
+
+    from epistemic_calibration.data import ImageDataset
+    from epistemic_calibration.latents import load_encoder
+    from epistemic_calibration.report._saving import save_figure
+    from epistemic_calibration.report.autoencoder_figures import loss_curve, reconstructions
+    from epistemic_calibration.workflow.provenance import read_npz
+
+    images, _ = read_npz(job.inputs.images, ["x_test"])
+    labels, _ = read_npz(job.inputs.labels, ["y_test", "class_names"])
+    encoder = load_encoder(job.settings.encoder).load(job.inputs.weights)
+    encoder.device = "cpu"
+    loss, _, drawn, _ = job.outputs.figures
+    save_figure(loss_curve(pd.read_csv(job.inputs.loss)), loss.removesuffix(".png"))
+    y_test = labels["y_test"]
+    shown = [np.flatnonzero(y_test == k)[0] for k in np.unique(y_test)]
+    originals = ImageDataset.pixels(images["x_test"][shown])
+    names = [str(labels["class_names"][k]) for k in y_test[shown]]
+    figure = reconstructions(originals, encoder.reconstruct(originals), names)
+    save_figure(figure, drawn.removesuffix(".png"))
+
+
+STAGE = Stage(
+    Settings, needs, step, inputs=("images", "labels", "weights", "loss"), outputs=("figures*",)
+)
+
+if __name__ == "__main__":
+    STAGE.run()

@@ -1,0 +1,194 @@
+"""Images and labels, from torchvision, folders of image files, .npz files or scikit-learn.
+
+A *source* is a file of this folder that says how images are found and read: see
+`epistemic_calibration.data.base.DataSource`. A *source config* is the part of a data set's
+block in the configuration that says where its images come from: ``source``, the file's name,
+and that source's own keys. What is needed to plan a run (class names, a fingerprint of the
+raw data) is found without loading images or heavy libraries.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from epistemic_calibration import registry
+from epistemic_calibration.data.base import (
+    DataError,
+    DataSource,
+    ImageDataset,
+    logger,
+    task_name,
+)
+
+__all__ = [
+    "DataError",
+    "DataSource",
+    "ImageDataset",
+    "available_sources",
+    "class_names_of",
+    "load_images",
+    "load_source",
+    "raw_inventory",
+    "task_name",
+]
+
+
+def available_sources() -> tuple[str, ...]:
+    """Return the names of the sources, sorted.
+
+    Examples
+    --------
+    >>> "image_folder" in available_sources()
+    True
+    """
+    return registry.available(__name__)
+
+
+def load_source(name: str) -> type[DataSource]:
+    """Return the class of a source.
+
+    Raises
+    ------
+    ValueError
+        If there is no source of that name, or its file does not define exactly one.
+
+    Examples
+    --------
+    >>> load_source("sklearn")(name="load_digits").test_fraction
+    0.5
+    """
+    return registry.only_class(registry.load(__name__, name), DataSource)
+
+
+def load_images(source_config: Mapping[str, Any], data_dir: str | Path) -> ImageDataset:
+    """Load a data set.
+
+    Parameters
+    ----------
+    source_config : mapping
+        ``source``, and that source's keys: the fields of its class, `load_source`. Other
+        keys of a data set's block do no harm.
+    data_dir : path
+        Where raw data lie or are downloaded to; relative paths start there.
+
+    Returns
+    -------
+    ImageDataset
+        Checked.
+
+    Raises
+    ------
+    DataError
+        If raw data are missing, broken, or no data set to learn from.
+    ValueError
+        If the config lacks a key or has a wrong value.
+
+    Examples
+    --------
+    >>> digits = load_images({"source": "sklearn", "name": "load_digits"}, "data")
+    >>> digits.x_train.shape, digits.x_test.shape
+    ((898, 8, 8, 1), (899, 8, 8, 1))
+    """
+    data = _source(source_config).load(Path(data_dir))
+    try:
+        data.check()
+    except DataError as error:
+        where = source_config.get("path", source_config.get("name", ""))
+        raise DataError(f"{source_config['source']} {where}".rstrip() + f": {error}") from None
+    logger.info(
+        "%d training and %d test images of %s, %d classes",
+        len(data.x_train),
+        len(data.x_test),
+        "x".join(map(str, data.x_train.shape[1:])),
+        len(data.class_names),
+    )
+    return data
+
+
+def class_names_of(source_config: Mapping[str, Any], data_dir: str | Path) -> tuple[str, ...]:
+    """Return the class names of a data set, as `load_images` orders them, without images.
+
+    Parameters
+    ----------
+    source_config, data_dir
+        As of `load_images`.
+
+    Raises
+    ------
+    DataError
+        If they cannot be found, are fewer than two, or two have the same `task_name`.
+    ValueError
+        If the config lacks a key or has a wrong value.
+
+    Examples
+    --------
+    >>> class_names_of({"source": "torchvision", "name": "CIFAR10"}, "data")[:3]
+    ('airplane', 'automobile', 'bird')
+    """
+    names = _source(source_config).class_names(Path(data_dir))
+    if len(names) < 2:
+        raise DataError(f"the data set has the classes {list(names)}; at least two are needed")
+    taken: dict[str, str] = {}
+    for name in names:
+        # Some file systems do not tell capitals from small letters.
+        key = task_name(name).lower()
+        if key in taken:
+            raise DataError(
+                f"classes {taken[key]!r} and {name!r} would share the file name "
+                f"{task_name(name)!r}; rename one"
+            )
+        taken[key] = name
+    return names
+
+
+def raw_inventory(source_config: Mapping[str, Any], data_dir: str | Path) -> dict[str, Any]:
+    """Return what tells a data set's raw data from others, without reading images.
+
+    For a folder it depends on the names and sizes of its files, for an .npz file on its
+    content, for the standard data sets on the name; never on modification times or on
+    where the data lie.
+
+    Parameters
+    ----------
+    source_config, data_dir
+        As of `load_images`.
+
+    Raises
+    ------
+    DataError
+        If the folder or file is missing.
+    ValueError
+        If the config lacks a key or has a wrong value.
+
+    Examples
+    --------
+    >>> raw_inventory({"source": "torchvision", "name": "MNIST"}, "data")
+    {'source': 'torchvision', 'name': 'MNIST'}
+    """
+    source = _source(source_config)
+    return {"source": source_config["source"], **source.inventory(Path(data_dir))}
+
+
+def _source(config: Mapping[str, Any]) -> DataSource:
+    """Return the source that a config describes."""
+    if "source" not in config:
+        raise _missing(config, "source")
+    name = config["source"]
+    if name not in available_sources():
+        known = ", ".join(available_sources())
+        raise ValueError(f"datasets.<name>.source: {name!r} is none of {known}")
+    source_class = load_source(name)
+    values = {}
+    for field in dataclasses.fields(source_class):
+        if field.name in config:
+            values[field.name] = config[field.name]
+        elif field.default is field.default_factory is dataclasses.MISSING:
+            raise _missing(config, field.name)
+    return source_class(**values)
+
+
+def _missing(config: Mapping[str, Any], key: str) -> ValueError:
+    return ValueError(f"datasets.<name>.{key} is missing (source: {config.get('source')})")

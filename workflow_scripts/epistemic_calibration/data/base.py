@@ -1,0 +1,267 @@
+"""What every source of images shares: the data set it returns, its contract, its checks."""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+import re
+import typing
+import unicodedata
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from epistemic_calibration.parameters import parameter
+
+logger = logging.getLogger("epistemic_calibration")
+
+
+class DataError(RuntimeError):
+    """Raw data are missing or wrong; the message names the file and what to do."""
+
+
+@dataclass(frozen=True, eq=False)
+class ImageDataset:
+    """Images and class labels, split into a training and a test set.
+
+    Attributes
+    ----------
+    x_train, x_test : ndarray of shape (n_samples, height, width, channels)
+        uint8, or float32 in [0, 1]; one or three channels.
+    y_train, y_test : ndarray of shape (n_samples,), int64
+        Indices into ``class_names``.
+    class_names : tuple of str
+    """
+
+    x_train: np.ndarray
+    y_train: np.ndarray
+    x_test: np.ndarray
+    y_test: np.ndarray
+    class_names: tuple[str, ...]
+
+    def check(self) -> None:
+        """Check that the parts fit each other and that both sets hold every class.
+
+        Raises
+        ------
+        DataError
+            At the first fault found.
+        """
+        if len(self.class_names) < 2:
+            raise DataError(
+                f"the data set has the classes {list(self.class_names)}; at least two are needed"
+            )
+        for name, images, labels in (
+            ("train", self.x_train, self.y_train),
+            ("test", self.x_test, self.y_test),
+        ):
+            check_images(f"x_{name}", images)
+            if len(images) != len(labels):
+                raise DataError(
+                    f"x_{name} has {len(images)} images, but y_{name} {len(labels)} labels"
+                )
+            if labels.min() < 0 or labels.max() >= len(self.class_names):
+                raise DataError(
+                    f"y_{name} has labels from {labels.min()} to {labels.max()}; they must lie in "
+                    f"0 ... {len(self.class_names) - 1}"
+                )
+            counts = np.bincount(labels, minlength=len(self.class_names))
+            missing = [self.class_names[k] for k in np.flatnonzero(counts == 0)]
+            if missing:
+                raise DataError(f"the {name} set has no image of class {', '.join(missing)}")
+        if self.x_train.shape[1:] != self.x_test.shape[1:]:
+            raise DataError(
+                f"x_train has images of {self.x_train.shape[1:]} (height, width, channels), but "
+                f"x_test of {self.x_test.shape[1:]}"
+            )
+
+    @staticmethod
+    def pixels(images: np.ndarray) -> np.ndarray:
+        """Return images as float32 in [0, 1].
+
+        Examples
+        --------
+        >>> ImageDataset.pixels(np.array([0, 255], dtype=np.uint8))
+        array([0., 1.], dtype=float32)
+        """
+        if images.dtype == np.uint8:
+            return images.astype(np.float32) / np.float32(255)
+        return images.astype(np.float32, copy=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class DataSource(ABC):
+    """Where a data set's images come from; its fields are the source's configuration keys.
+
+    A source is a file ``NAME.py`` of this folder with one subclass, decorated as this class
+    is. What plans a run (`class_names`, `inventory`) must neither read images nor import
+    heavy libraries: import those inside `load`.
+
+    Raises
+    ------
+    ValueError
+        If a field annotated as a ``Literal`` has another value. Bounds are checked where the
+        configuration is read.
+    """
+
+    max_train: int | None = parameter(
+        None,
+        ge=2,
+        description="training images kept: a random subset, always the same, in their order, "
+        "with the classes in their proportions and at least one image of each; all by default",
+    )
+    max_test: int | None = parameter(
+        None, ge=2, description="test images kept, chosen as those of max_train; all by default"
+    )
+
+    def __post_init__(self) -> None:
+        hints = typing.get_type_hints(type(self))
+        for field in dataclasses.fields(self):
+            value, choices = getattr(self, field.name), _choices(hints[field.name])
+            if value is field.default or not choices or value in choices:
+                continue
+            names = [str(choice) for choice in choices]
+            allowed = (
+                f"neither {' nor '.join(names)}"
+                if len(names) == 2
+                else f"none of {', '.join(names)}"
+            )
+            raise ValueError(f"datasets.<name>.{field.name}: {value!r} is {allowed}")
+
+    @abstractmethod
+    def load(self, data_dir: Path) -> ImageDataset:
+        """Return the images; that they are a proper data set is checked by the caller.
+
+        Parameters
+        ----------
+        data_dir : Path
+            Where raw data lie or are downloaded to; relative paths start there.
+
+        Raises
+        ------
+        DataError
+            If raw data are missing or broken.
+        ValueError
+            If a field has a wrong value.
+        """
+
+    @abstractmethod
+    def class_names(self, data_dir: Path) -> tuple[str, ...]:
+        """Return the class names as `load` orders them.
+
+        Raises
+        ------
+        DataError
+            If they cannot be found.
+        """
+
+    @abstractmethod
+    def inventory(self, data_dir: Path) -> dict[str, Any]:
+        """Return what tells the raw data from others, as JSON values.
+
+        It must not depend on modification times or on where the data lie.
+
+        Raises
+        ------
+        DataError
+            If the folder or file is missing.
+        """
+
+    def chosen_rows(self, labels: np.ndarray, part: Literal["train", "test"]) -> np.ndarray | slice:
+        """Return the rows of one set that ``max_train`` or ``max_test`` keeps, ascending.
+
+        Parameters
+        ----------
+        labels : ndarray of shape (n_samples,)
+            Of the whole set.
+        part : {"train", "test"}
+
+        Raises
+        ------
+        ValueError
+            If fewer images are to be kept than there are classes.
+        """
+        n_kept = getattr(self, f"max_{part}")
+        if n_kept is None or n_kept >= len(labels):
+            return slice(None)
+        counts = np.unique(labels, return_counts=True)[1]
+        if n_kept < len(counts):
+            raise ValueError(
+                f"datasets.<name>.max_{part}: {n_kept} images cannot hold one of each of the "
+                f"{len(counts)} classes"
+            )
+        # The k-th of a class's n images, in random order, comes at the moment k / n: any first
+        # part of that queue has the classes in proportion, and its head has one of each.
+        order = np.random.default_rng(0).permutation(len(labels))
+        by_class = order[np.argsort(labels[order], kind="stable")]
+        moment = np.concatenate([np.arange(n) / n for n in counts])
+        return np.sort(by_class[np.argsort(moment, kind="stable")[:n_kept]])
+
+
+def check_images(name: str, images: np.ndarray) -> None:
+    """Check that an array holds images.
+
+    Parameters
+    ----------
+    name : str
+        What the message calls the array.
+    images : ndarray
+        To be (n_samples, height, width, channels) with 1 or 3 channels and not empty; uint8,
+        or floating point in [0, 1].
+
+    Raises
+    ------
+    DataError
+        At the first fault found.
+    """
+    if images.ndim != 4 or images.shape[3] not in (1, 3) or 0 in images.shape:
+        raise DataError(
+            f"{name} has shape {images.shape}; it must be (n_samples, height, width) or "
+            f"(n_samples, height, width, channels) with 1 or 3 channels, and not empty"
+        )
+    if images.dtype == np.uint8:
+        return
+    if images.dtype.kind != "f":
+        raise DataError(f"{name} has dtype {images.dtype}; it must be uint8 or floating point")
+    low, high = images.min(), images.max()
+    if np.isnan(low):
+        bad = int(np.flatnonzero(np.isnan(images).any(axis=(1, 2, 3)))[0])
+        raise DataError(f"{name} has pixels that are NaN, first in image {bad}")
+    if low < 0 or high > 1:
+        raise DataError(
+            f"{name} has pixels from {low:g} to {high:g}; floating-point pixels must lie in "
+            f"[0, 1] (uint8 ones in 0 ... 255)"
+        )
+
+
+def task_name(class_name: str) -> str:
+    """Return a class name as part of a path: ASCII letters, digits, ``-``, ``_`` and ``.``.
+
+    Accents are dropped, each run of other characters becomes ``_``, and so does a leading
+    dot.
+
+    Raises
+    ------
+    ValueError
+        If the name is empty.
+
+    Examples
+    --------
+    >>> task_name("T-shirt/top")
+    'T-shirt_top'
+    """
+    if not class_name:
+        raise ValueError("a class name is empty")
+    plain = unicodedata.normalize("NFKD", class_name)
+    plain = "".join(c for c in plain if not unicodedata.combining(c))
+    return re.sub(r"^\.", "_", re.sub(r"[^A-Za-z0-9._-]+", "_", plain))
+
+
+def _choices(annotation: Any) -> tuple[Any, ...]:
+    """Return the values of ``Literal[...]`` or ``Literal[...] | None``, and of others none."""
+    options = (annotation, *typing.get_args(annotation))
+    literals = [option for option in options if typing.get_origin(option) is Literal]
+    return typing.get_args(literals[0]) if literals else ()

@@ -1,0 +1,296 @@
+"""What every encoder shares: its contract, its checks of images, its file of weights."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(kw_only=True, eq=False)
+class Encoder(ABC):
+    """Turns images into latents, the features that methods are fitted on.
+
+    An encoder is a file ``NAME.py`` of this folder with one subclass, decorated as this class
+    is; its fields, made by `epistemic_calibration.parameters.parameter`, are its parameters
+    and the keys of its block in the configuration. It implements ``_fit``, ``_encode``,
+    ``_state`` and ``_restore``, and ``_reconstruct`` where ``reconstructs`` is set; they get
+    images that have been checked. Heavy libraries are imported inside the methods, since the
+    class is read whenever a run is planned.
+
+    Attributes
+    ----------
+    image_shape_ : (height, width, channels)
+        Of the training images; set by `fit` and `load`.
+    metadata_ : dict of str to str
+        What was given to `save`; set by `load`.
+
+    Examples
+    --------
+    >>> from epistemic_calibration.latents import load_encoder
+    >>> images = np.zeros((5, 8, 8, 1), dtype=np.uint8)
+    >>> load_encoder("none")().fit(images).encode(images).shape
+    (5, 64)
+    """
+
+    #: Whether the encoder can turn latents back into images.
+    reconstructs: ClassVar[bool] = False
+
+    #: Seed of everything that is drawn.
+    random_state: int = 0
+
+    # No annotations, which would make these fields.
+    image_shape_ = None
+    metadata_ = None
+    _history = ()
+
+    def fit(self, x_train: np.ndarray) -> Self:
+        """Learn from the training images how to encode.
+
+        Parameters
+        ----------
+        x_train : ndarray of shape (n_samples, height, width, channels)
+            uint8, or floating point in [0, 1]; at least one image.
+
+        Raises
+        ------
+        ValueError
+            If the images are not as above, or a parameter is out of its range.
+        FloatingPointError
+            If training does not stay finite.
+        """
+        images = checked_images(x_train)
+        if len(images) == 0:
+            raise ValueError("images is empty; at least one image is needed")
+        self._fit(images)
+        self.image_shape_ = images.shape[1:]
+        return self
+
+    def encode(self, images: np.ndarray) -> np.ndarray:
+        """Return the latents of images: float32, (n_samples, n_features).
+
+        Parameters
+        ----------
+        images : ndarray of shape (n_samples, height, width, channels)
+            uint8, or floating point in [0, 1]; of the training images' height, width and
+            channels.
+
+        Raises
+        ------
+        RuntimeError
+            If the encoder is not fitted.
+        ValueError
+            If the images are not as above.
+        FloatingPointError
+            If a latent is not finite.
+        """
+        latents = self._encode(self._images_like_those_fitted_on(images))
+        if not np.isfinite(latents).all():
+            raise FloatingPointError(
+                f"the encoder {self.name()!r} gives latents that are not finite"
+            )
+        return latents
+
+    def reconstruct(self, images: np.ndarray) -> np.ndarray:
+        """Encode images and decode them again: their shape, float32 in [0, 1].
+
+        Parameters and errors are those of `encode`.
+
+        Raises
+        ------
+        NotImplementedError
+            If the encoder does not reconstruct.
+        """
+        if not self.reconstructs:
+            raise NotImplementedError(f"the encoder {self.name()!r} does not reconstruct images")
+        return self._reconstruct(self._images_like_those_fitted_on(images))
+
+    def history(self) -> pd.DataFrame:
+        """Return the course of training, one row an epoch.
+
+        The columns are ``epoch`` (from 1), ``loss`` (mean over the epoch) and ``seconds``
+        (since training began). There are no rows where nothing is trained in epochs, or where
+        the encoder comes from a file.
+        """
+        import pandas as pd
+
+        return pd.DataFrame(self._history, columns=["epoch", "loss", "seconds"])
+
+    def save(self, path: str | Path, metadata: Mapping[str, str] | None = None) -> None:
+        """Write the fitted encoder to a safetensors file, which runs no code when it is read.
+
+        The file holds all parameters but ``device``: where an encoder runs is not what it has
+        learnt. Equal encoders and metadata make equal files, byte for byte.
+
+        Parameters
+        ----------
+        path : path
+        metadata : mapping of str to str, optional
+            Kept with the encoder.
+
+        Raises
+        ------
+        RuntimeError
+            If the encoder is not fitted.
+        """
+        from safetensors.numpy import save_file
+
+        self._check_fitted()
+        parameters = dataclasses.asdict(self)
+        parameters.pop("device", None)
+        record = {
+            "encoder": self.name(),
+            "image_shape": self.image_shape_,
+            "metadata": dict(metadata or {}),
+            "parameters": parameters,
+        }
+        state = {name: np.ascontiguousarray(array) for name, array in self._state().items()}
+        # One entry: safetensors writes several in random order.
+        save_file(state, str(path), metadata={"encoder": json.dumps(record, sort_keys=True)})
+
+    @classmethod
+    def load(cls, path: str | Path) -> Self:
+        """Read an encoder from a file that `save` wrote.
+
+        Raises
+        ------
+        ValueError
+            If the file is truncated, is not one that `save` wrote, or holds another encoder.
+        """
+        from safetensors import SafetensorError, safe_open
+
+        try:
+            with safe_open(str(path), framework="np") as file:
+                record = json.loads((file.metadata() or {})["encoder"])
+                state = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+            name = record["encoder"]
+            if name == cls.name():
+                encoder = cls(**record["parameters"])
+                encoder.image_shape_ = tuple(record["image_shape"])
+                encoder.metadata_ = record["metadata"]
+                encoder._restore(state)
+                return encoder
+        except (SafetensorError, KeyError, TypeError, ValueError, RuntimeError) as error:
+            raise ValueError(
+                f"{path} cannot be read ({error}): it is truncated or does not hold an encoder "
+                f"of this project"
+            ) from error
+        raise ValueError(f"{path} holds the encoder {name!r}, not {cls.name()!r}")
+
+    @classmethod
+    def name(cls) -> str:
+        """Return the name that the configuration knows the encoder by: that of its file."""
+        return cls.__module__.rpartition(".")[2]
+
+    @abstractmethod
+    def _fit(self, images: np.ndarray) -> None:
+        """Fit on images, uint8 or float32 in [0, 1], at least one; they must not be changed."""
+
+    @abstractmethod
+    def _encode(self, images: np.ndarray) -> np.ndarray:
+        """Return the latents of images, uint8 or float32 in [0, 1], as float32."""
+
+    def _reconstruct(self, images: np.ndarray) -> np.ndarray:
+        """Return what `reconstruct` is to return."""
+        raise NotImplementedError
+
+    @abstractmethod
+    def _state(self) -> dict[str, np.ndarray]:
+        """Return all that was learnt, as arrays by name."""
+
+    @abstractmethod
+    def _restore(self, state: dict[str, np.ndarray]) -> None:
+        """Take back what `_state` returned; ``image_shape_`` is set already.
+
+        Raises
+        ------
+        KeyError, ValueError or RuntimeError
+            If an array is missing or has a wrong shape.
+        """
+
+    def _check_fitted(self) -> None:
+        if self.image_shape_ is None:
+            raise RuntimeError(f"the encoder {self.name()!r} is not fitted; call fit first")
+
+    def _images_like_those_fitted_on(self, images: np.ndarray) -> np.ndarray:
+        self._check_fitted()
+        images = checked_images(images)
+        if images.shape[1:] != self.image_shape_:
+            raise ValueError(
+                f"images have shape {images.shape[1:]}; the encoder {self.name()!r} was fitted on "
+                f"{self.image_shape_} (height, width, channels)"
+            )
+        return images
+
+
+def checked_images(images: Any) -> np.ndarray:
+    """Return images as uint8, or as float32 in [0, 1]; those that are so already, as they are.
+
+    Parameters
+    ----------
+    images : array of shape (n_samples, height, width, channels)
+        uint8, or floating point in [0, 1].
+
+    Raises
+    ------
+    ValueError
+        If they are not.
+
+    Examples
+    --------
+    >>> checked_images(np.ones((2, 8, 8, 1))).dtype
+    dtype('float32')
+    """
+    images = np.asarray(images)
+    if images.ndim != 4:
+        raise ValueError(
+            f"images has shape {images.shape}; it must be (n_samples, height, width, channels)"
+        )
+    if images.dtype != np.uint8:
+        if images.dtype.kind != "f":
+            raise ValueError(f"images has dtype {images.dtype}; it must be uint8 or float")
+        images = images.astype(np.float32, copy=False)
+        if images.size and not (images.min() >= 0 and images.max() <= 1):
+            raise ValueError(
+                f"images has values from {images.min()} to {images.max()}; floating-point "
+                f"pixels must lie in [0, 1]"
+            )
+    return images
+
+
+def check_positive_integer(name: str, value: Any, *, or_else: str = "") -> None:
+    """Check that a parameter is an integer of at least 1.
+
+    Parameters
+    ----------
+    name : str
+        Of the parameter.
+    value
+        Its value.
+    or_else : str
+        What the message says may stand in the integer's place, such as ``"'auto' or "``.
+
+    Raises
+    ------
+    ValueError
+        If it is none.
+
+    Examples
+    --------
+    >>> check_positive_integer("n_epochs", 0)
+    Traceback (most recent call last):
+    ...
+    ValueError: n_epochs=0; it must be an integer of at least 1
+    """
+    is_integer = isinstance(value, int | np.integer) and not isinstance(value, bool)
+    if not is_integer or value < 1:
+        raise ValueError(f"{name}={value!r}; it must be {or_else}an integer of at least 1")

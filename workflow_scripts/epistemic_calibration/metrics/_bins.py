@@ -1,0 +1,75 @@
+"""Sums over bins, of which the corrected errors are made."""
+
+from __future__ import annotations
+
+import numpy as np
+
+
+def hidden_variance(noise: np.ndarray, n: np.ndarray | int) -> np.ndarray:
+    """Return the variance of labels of which n are all the same, and so do not show it.
+
+    It is that of Bernoulli(Δ), or of the largest frequency at which as many labels are the
+    same with a probability of 5 % ("rule of three"), whichever is smaller.
+    """
+    frequency = np.minimum(1 - 0.05 ** (1 / n), 0.5)
+    return np.minimum(noise, frequency * (1 - frequency))
+
+
+class Bins:
+    """What the bins of two samples or more say about the error e = y − Δ.
+
+    Parameters
+    ----------
+    y, mean : ndarray of float64, shape (n_samples,)
+        Labels in {0, 1}, and means Δ of the hypotheses.
+    labels : ndarray of int, shape (n_samples,)
+        Bins; numbers that no sample has are allowed.
+
+    Attributes
+    ----------
+    used : ndarray of bool
+        Which bins, in the order of their labels, have two samples or more. All other arrays
+        have an entry for each of these.
+    dropped_mass : float
+        Fraction of samples that are alone in their bin.
+    n, w, pairs : ndarray
+        Number of samples, weight, and number of ordered pairs of samples.
+    noise, noise_squared : ndarray
+        Sums of Δ(1 − Δ) and of its square.
+    error : ndarray
+        Mean of e.
+    squared_error : ndarray
+        Estimate of (E[e | bin])² without bias: the mean of e_i e_k over ordered pairs.
+    least_variance : ndarray
+        Variance of labels that are all the same, 0 where they are not.
+    s2 : ndarray
+        Variance of e, at least ``least_variance``.
+
+    Raises
+    ------
+    ValueError
+        If every sample is alone in its bin.
+    """
+
+    def __init__(self, y: np.ndarray, mean: np.ndarray, labels: np.ndarray) -> None:
+        count = np.bincount(labels)
+        used = count > 1
+        if not used.any():
+            raise ValueError("every sample is alone in its bin: use fewer bins")
+        self.used = used
+        self.dropped_mass = float(count[~used].sum() / len(y))
+        self.n = count[used]
+        self.w = self.n / self.n.sum()
+        self.pairs = self.n * (self.n - 1.0)
+        error, noise = y - mean, mean * (1 - mean)
+        sums, squares, self.noise, self.noise_squared = (
+            np.bincount(labels, weights=values)[used]
+            for values in (error, error**2, noise, noise**2)
+        )
+        self.error = sums / self.n
+        self.squared_error = (sums**2 - squares) / self.pairs
+        positives = np.bincount(labels, weights=y)[used]
+        one_class = (positives == 0) | (positives == self.n)
+        self.least_variance = np.where(one_class, hidden_variance(self.noise / self.n, self.n), 0)
+        variance = (squares - sums**2 / self.n) / (self.n - 1)
+        self.s2 = np.maximum(variance, self.least_variance)

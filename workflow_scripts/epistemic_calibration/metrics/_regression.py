@@ -1,0 +1,50 @@
+"""Folds and spline features of cross-fitted regressions."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from epistemic_calibration.metrics._validation import check_positive_integer
+
+
+def folds(n_samples: int, n_folds: int, seed: int) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Return the (training, test) indices of shuffled folds.
+
+    Raises
+    ------
+    ValueError
+        If there are fewer than 2 folds, or fewer samples than folds.
+    """
+    from sklearn.model_selection import KFold
+
+    n_folds = check_positive_integer(n_folds, name="n_folds")
+    if not 2 <= n_folds <= n_samples:
+        raise ValueError(
+            f"n_folds must lie between 2 and the number of samples, {n_samples}, got {n_folds}"
+        )
+    splitter = KFold(n_folds, shuffle=True, random_state=seed)
+    return list(splitter.split(np.empty((n_samples, 0))))
+
+
+def spline_basis(mean: np.ndarray, *, n_knots: int) -> np.ndarray:
+    """Return cubic splines of the logit of the row means; they sum to 1 at each sample.
+
+    Their knots are quantiles weighted by Δ(1 − Δ): where most means are nearly certain,
+    those that are not need them, for there the labels vary.
+    """
+    from scipy.special import logit
+    from sklearn.preprocessing import SplineTransformer
+
+    mean = np.clip(mean, 1e-4, 1 - 1e-4)
+    position = logit(mean)
+    knots = np.quantile(
+        position,
+        np.linspace(0, 1, n_knots),
+        weights=mean * (1 - mean),
+        method="inverted_cdf",
+    )
+    knots = np.unique(knots.round(6))
+    if len(knots) < 2:
+        return np.ones((len(mean), 1))
+    spline = SplineTransformer(knots=knots[:, None], extrapolation="constant")
+    return spline.fit_transform(position[:, None])

@@ -1,0 +1,314 @@
+"""The expected epistemic calibration error, what it is made of, and the truth behind it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import get_args
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from epistemic_calibration.metrics._sample import Sample, as_sample
+from epistemic_calibration.metrics._validation import (
+    check_hypotheses,
+    check_probabilities,
+    check_uncertainty,
+    row_blocks,
+)
+from epistemic_calibration.metrics.binning import Binning, group_equal_rows, row_moments
+
+
+@dataclass(frozen=True)
+class BinStatistics:
+    """What happens in each bin; every array has shape (n_bins,).
+
+    Attributes
+    ----------
+    count : number of samples |B_m|
+    accuracy : acc_m, frequency of the positive class
+    confidence : mean prediction, the mean of conf_{j,m} over hypotheses
+    trust : mean epistemic uncertainty, reported or variance
+    variance : mean variance of the hypotheses
+    calibration : g_m², g_m = acc_m − confidence_m
+    dispersion : W_m, mean over hypotheses of the variance in the bin of h_j − Δ
+    gap : (1/H) Σ_j (acc_m − conf_{j,m})² − trust_m, signed
+    """
+
+    count: np.ndarray
+    accuracy: np.ndarray
+    confidence: np.ndarray
+    trust: np.ndarray
+    variance: np.ndarray
+    calibration: np.ndarray
+    dispersion: np.ndarray
+    gap: np.ndarray
+
+
+@dataclass(frozen=True)
+class EECEParts:
+    """EECE and its parts, in total and in each bin.
+
+    In every bin gap = calibration − dispersion + (variance − trust), and EECE is the
+    weighted mean of |gap|.
+
+    Attributes
+    ----------
+    eece : float
+        Equation 9 of the paper.
+    calibration : float
+        Σ w_m g_m²: miscalibration of the mean prediction, noise of the labels included.
+    dispersion : float
+        Σ w_m W_m: scatter of the hypotheses around their mean that the bins average away.
+        It says nothing about labels.
+    reporting : float
+        Σ w_m (variance_m − trust_m): 0 unless the method reports its own uncertainty.
+    noise_floor : float
+        What ``calibration`` would be on average for a calibrated method:
+        Σ_m mean_m(Δ(1 − Δ))/N, the noise of the labels over these bins.
+    bins : BinStatistics
+    """
+
+    eece: float
+    calibration: float
+    dispersion: float
+    reporting: float
+    noise_floor: float
+    bins: BinStatistics
+
+
+def expected_epistemic_calibration_error(
+    y_true: ArrayLike | Sample,
+    hypotheses: ArrayLike | None = None,
+    *,
+    epistemic_uncertainty: ArrayLike | None = None,
+    n_bins: int = 100,
+    binning: Binning = "kmeans",
+    random_state: int = 0,
+    bins: ArrayLike | None = None,
+) -> float:
+    """Return the expected epistemic calibration error, EECE (paper, equation 9).
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_samples,), labels in {0, 1}
+        Or a `Sample`, which takes the place of the hypotheses and of the reported uncertainty
+        as well.
+    hypotheses : array-like of shape (n_samples, n_hypotheses)
+        h_j(x_n), estimates of P(Y = 1 | x_n) in [0, 1].
+    epistemic_uncertainty : array-like of shape (n_samples,), optional
+        What the method reports, >= 0; by default the variance of the hypotheses (ddof 0).
+    n_bins, binning, random_state
+        As in :func:`assign_bins`. With ``sorted_kmeans`` and ``nested`` the hypotheses are
+        sorted at each input, i.e. conf_j is that of the j-th smallest: like the bins, EECE
+        then depends on the predictive law only, not on how its hypotheses are numbered.
+    bins : array-like of int, shape (n_samples,), optional
+        Bins made before by :func:`assign_bins`. Then ``n_bins`` and ``random_state`` are
+        not used, and ``binning`` determines only whether the hypotheses are sorted.
+
+    Returns
+    -------
+    float
+        Σ_m |B_m|/N · |(1/H) Σ_j (acc_m − conf_{j,m})² − trust_m|.
+
+    Raises
+    ------
+    ValueError
+        If labels are not 0 and 1, hypotheses are not in [0, 1], lengths differ, or the
+        binning is unknown.
+
+    See Also
+    --------
+    decompose_eece : what the value is made of.
+    corrected_epistemic_calibration_error : an estimate of TECE without the noise of the labels.
+
+    References
+    ----------
+    Hoarau, arXiv 2606.10777, equation 9.
+
+    Examples
+    --------
+    In one bin the frequency is 1/2, the two hypotheses are 0.25 and 0.75 on average, and their
+    variance is 0.0625: EECE = |0.0625 - 0.0625|.
+
+    >>> from epistemic_calibration import metrics
+    >>> hypotheses = [[0.25, 0.75], [0.25, 0.75]]
+    >>> metrics.expected_epistemic_calibration_error([0, 1], hypotheses, n_bins=1)
+    0.0
+    >>> metrics.expected_epistemic_calibration_error([1, 1], hypotheses, n_bins=1)
+    0.25
+    """
+    sample = as_sample(y_true, hypotheses, epistemic_uncertainty)
+    sums = _Sums(sample, n_bins, binning, random_state, bins)
+    return float(np.average(np.abs(sums.gap()), weights=sums.count))
+
+
+def decompose_eece(
+    y_true: ArrayLike | Sample,
+    hypotheses: ArrayLike | None = None,
+    *,
+    epistemic_uncertainty: ArrayLike | None = None,
+    n_bins: int = 100,
+    binning: Binning = "kmeans",
+    random_state: int = 0,
+    bins: ArrayLike | None = None,
+) -> EECEParts:
+    """Return EECE with the parts that it is made of.
+
+    With e = y − Δ and d_j = h_j − Δ, in every bin, exactly,
+
+        (1/H) Σ_j (acc − conf_j)² − trust = g² − W + (variance − trust),
+
+    g the mean of e and W the mean over j of the variance of d_j (both in the bin, ddof 0).
+
+    Parameters and errors as in :func:`expected_epistemic_calibration_error`.
+
+    See Also
+    --------
+    expected_epistemic_calibration_error : the value alone.
+
+    Examples
+    --------
+    All labels are 1, so the mean of 1/2 misses their frequency by 1/2 (g² = 1/4), but EECE is
+    smaller: W, the scatter of the hypotheses that the bin averages away, cancels part of g².
+
+    >>> from epistemic_calibration import metrics
+    >>> parts = metrics.decompose_eece([1, 1, 1], [[0, 1], [0.5, 0.5], [1, 0]], n_bins=1)
+    >>> parts.calibration, round(parts.dispersion, 4), round(parts.eece, 4)
+    (0.25, 0.1667, 0.0833)
+    """
+    sample = as_sample(y_true, hypotheses, epistemic_uncertainty)
+    sums = _Sums(sample, n_bins, binning, random_state, bins)
+    y, mean = sample.y, sample.mean
+    statistics = BinStatistics(
+        count=sums.count,
+        accuracy=sums.mean(y),
+        confidence=sums.mean(mean),
+        trust=sums.mean(sample.uncertainty),
+        variance=sums.mean(sample.variance),
+        calibration=sums.mean(y - mean) ** 2,
+        dispersion=sums.dispersion(),
+        gap=sums.gap(),
+    )
+
+    def total(values: np.ndarray) -> float:
+        return float(np.average(values, weights=sums.count))
+
+    return EECEParts(
+        eece=total(np.abs(statistics.gap)),
+        calibration=total(statistics.calibration),
+        dispersion=total(statistics.dispersion),
+        reporting=total(statistics.variance - statistics.trust),
+        noise_floor=float(sums.mean(mean * (1 - mean)).sum() / len(y)),
+        bins=statistics,
+    )
+
+
+def true_epistemic_calibration_error(
+    p_true: ArrayLike,
+    hypotheses: ArrayLike,
+    *,
+    epistemic_uncertainty: ArrayLike | None = None,
+    level_sets: bool = True,
+) -> float:
+    """Return the true epistemic calibration error, TECE, where P(Y = 1 | x) is known.
+
+    The mean over samples of |(1/H) Σ_j (r(x) − h_j(x))² − EU(x)|, r = P(Y = 1 | Π(X)).
+    Where EU is the variance of the hypotheses this is the mean of (r − Δ)².
+
+    Parameters
+    ----------
+    p_true : array-like of shape (n_samples,)
+        P(Y = 1 | x_n) in [0, 1], e.g. of a toy distribution.
+    hypotheses, epistemic_uncertainty
+        As in :func:`expected_epistemic_calibration_error`.
+    level_sets : bool, default True
+        Take r as the mean of ``p_true`` over the samples with the same row of hypotheses,
+        as the definition asks: a forest is constant on cells and is not at fault for what
+        varies inside one. If False, r = ``p_true``, which also counts what the
+        hypotheses cannot tell apart.
+
+    Raises
+    ------
+    ValueError
+        If ``p_true`` or ``hypotheses`` are not in [0, 1], or lengths differ.
+
+    References
+    ----------
+    Hoarau, arXiv 2606.10777, proposition 1 (EU the variance).
+
+    Examples
+    --------
+    >>> from epistemic_calibration import metrics
+    >>> metrics.true_epistemic_calibration_error([0.25, 0.75], [[0.25, 0.75], [0.5, 1.0]])
+    0.03125
+    """
+    p_true = check_probabilities(p_true, name="p_true")
+    hypotheses = check_hypotheses(hypotheses, n_samples=len(p_true))
+    prediction, variance = row_moments(hypotheses)
+    uncertainty = (
+        variance
+        if epistemic_uncertainty is None
+        else check_uncertainty(epistemic_uncertainty, n_samples=len(p_true))
+    )
+    if level_sets:
+        groups = group_equal_rows(hypotheses)
+        p_true = (np.bincount(groups, weights=p_true) / np.bincount(groups))[groups]
+    return float(np.mean(np.abs((p_true - prediction) ** 2 + (variance - uncertainty))))
+
+
+class _Sums:
+    """Sums of a sample over its bins."""
+
+    def __init__(
+        self,
+        sample: Sample,
+        n_bins: int,
+        binning: Binning,
+        random_state: int,
+        bins: ArrayLike | None,
+    ) -> None:
+        if binning not in get_args(Binning):
+            raise ValueError(f"binning must be one of {get_args(Binning)}, got {binning!r}")
+        self.sample = sample
+        self.sorted = binning in ("sorted_kmeans", "nested")
+        self.bins = sample.bins(
+            n_bins=n_bins, binning=binning, random_state=random_state, given=bins
+        )
+        self.count = np.bincount(self.bins)
+        self._order = np.argsort(self.bins, kind="stable")
+
+    def mean(self, values: np.ndarray) -> np.ndarray:
+        return np.bincount(self.bins, weights=values) / self.count
+
+    def gap(self) -> np.ndarray:
+        error = self.mean(self.sample.y)[:, None] - self._mean_rows(centred=False)
+        return np.mean(error**2, axis=1) - self.mean(self.sample.uncertainty)
+
+    def dispersion(self) -> np.ndarray:
+        mean_rows = self._mean_rows(centred=True)
+        squares = np.empty(len(self.bins))
+        for index, bins, rows in self._sorted_blocks(centred=True):
+            rows -= mean_rows[bins]
+            squares[index] = np.einsum("nj,nj->n", rows, rows)
+        return self.mean(squares) / self.sample.hypotheses.shape[1]
+
+    def _mean_rows(self, *, centred: bool) -> np.ndarray:
+        sums = np.zeros((len(self.count), self.sample.hypotheses.shape[1]))
+        for _, bins, rows in self._sorted_blocks(centred=centred):
+            starts = np.flatnonzero(np.diff(bins, prepend=-1))
+            sums[bins[starts]] += np.add.reduceat(rows, starts, axis=0)
+        return sums / self.count[:, None]
+
+    def _sorted_blocks(
+        self, *, centred: bool
+    ) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+        """Yield (indices, bins, rows in float64) of samples in the order of their bins."""
+        for block in row_blocks(self.sample.hypotheses):
+            index = self._order[block]
+            rows = self.sample.hypotheses[index].astype(np.float64)
+            if self.sorted:
+                rows.sort(axis=1)
+            if centred:
+                rows -= self.sample.mean[index, None]
+            yield index, self.bins[index], rows

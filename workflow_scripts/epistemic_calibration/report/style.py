@@ -1,0 +1,162 @@
+"""One colour and marker per method, the same in every figure."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+__all__ = [
+    "COLUMN_WIDTH",
+    "FULL_WIDTH",
+    "PAPER_METHODS",
+    "MethodStyle",
+    "method_styles",
+    "rc_params",
+]
+
+#: The nine methods of the paper, in the order of its tables.
+PAPER_METHODS = (
+    "centroids",
+    "dropconnect",
+    "bayesian_logistic_regression",
+    "likelihood",
+    "eknn",
+    "random_forest",
+    "mc_dropout",
+    "deep_ensemble",
+    "laplace",
+)
+
+#: Widths of a figure in one column and across the page, in inches.
+COLUMN_WIDTH = 3.3
+FULL_WIDTH = 6.8
+
+# "Muted" of Paul Tol, "Colour Schemes" (SRON/EPS/TN/09-002, 2021), safe for the usual
+# kinds of colour blindness; neighbours in the paper's tables are kept apart.
+_PAPER_COLORS = (
+    "#999933",  # olive
+    "#88CCEE",  # cyan
+    "#AA4499",  # purple
+    "#DDCC77",  # sand
+    "#44AA99",  # teal
+    "#CC6677",  # rose
+    "#332288",  # indigo
+    "#117733",  # green
+    "#882255",  # wine
+)
+_PAPER_MARKERS = ("X", "o", "s", "P", "D", "^", "v", "<", ">")
+
+# Controls are black and grey, so that nobody takes them for methods; of the greys, these
+# are far from the colours above for the colour-blind, too.
+_CONTROLS = {
+    "oracle": ("#000000", "*"),
+    "base_rate": ("#333333", "p"),
+    "label_shuffled_ensemble": ("#CCCCCC", "h"),
+}
+
+# Further methods: the colours farthest from all the above under simulated protanopia,
+# deuteranopia and tritanopia.
+_FURTHER_COLORS = ("#9900FF", "#22DD22", "#FF33FF", "#6666CC")
+_FURTHER_MARKERS = ("d", "H", "8", r"$\clubsuit$", r"$\spadesuit$")
+
+
+@dataclass(frozen=True)
+class MethodStyle:
+    """How a method is drawn."""
+
+    color: str
+    marker: str
+
+    def line(self) -> dict[str, Any]:
+        """Return the keywords of ``Axes.plot`` and ``Axes.errorbar``."""
+        return {
+            "color": self.color,
+            "marker": self.marker,
+            "markeredgecolor": "#222222",
+            "markeredgewidth": 0.5,
+        }
+
+
+def method_styles(methods: Iterable[str]) -> dict[str, MethodStyle]:
+    """Return the style of each method by name.
+
+    The paper's methods and the controls have fixed styles. Any other name has a place of
+    its own among the further styles, found from the name alone; where two names fall on
+    the same place, the later one in ``methods`` takes the next that is free. Ask for all
+    methods of a configuration together, and the styles agree between figures.
+
+    Parameters
+    ----------
+    methods : iterable of str
+        Names of methods, as in the configuration.
+
+    Returns
+    -------
+    dict of str to MethodStyle
+        In the order of ``methods``; no two share both colour and marker.
+
+    Raises
+    ------
+    ValueError
+        If there are more further methods than styles for them.
+
+    Examples
+    --------
+    >>> method_styles(["eknn", "mine"])["eknn"]
+    MethodStyle(color='#44AA99', marker='D')
+    """
+    fixed = dict(zip(PAPER_METHODS, zip(_PAPER_COLORS, _PAPER_MARKERS, strict=True), strict=True))
+    fixed |= _CONTROLS
+    further = [(color, marker) for marker in _FURTHER_MARKERS for color in _FURTHER_COLORS]
+    methods = list(dict.fromkeys(methods))
+    unknown = [name for name in methods if name not in fixed]
+    if len(unknown) > len(further):
+        raise ValueError(
+            f"methods has {len(unknown)} names beyond the paper's and the controls'; at most "
+            f"{len(further)} can be told apart in a figure"
+        )
+    taken: dict[int, str] = {}
+    for name in unknown:
+        place = int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], "big") % len(further)
+        while place in taken:
+            place = (place + 1) % len(further)
+        taken[place] = name
+    styles = fixed | {name: further[place] for place, name in taken.items()}
+    return {name: MethodStyle(*styles[name]) for name in methods}
+
+
+def rc_params(**overrides: Any) -> dict[str, Any]:
+    """Return matplotlib settings of every figure, for ``matplotlib.rc_context``.
+
+    Fonts are embedded as TrueType and stay between 7 and 9 points at the printed size.
+    """
+    return {
+        "font.family": "DejaVu Sans",  # comes with matplotlib: the same on every machine
+        "font.size": 8,
+        "axes.labelsize": 8,
+        "axes.titlesize": 8.5,
+        "xtick.labelsize": 7.5,
+        "ytick.labelsize": 7.5,
+        "legend.fontsize": 7.5,
+        "legend.frameon": False,
+        "axes.linewidth": 0.6,
+        "axes.spines.top": False,
+        "axes.spines.right": False,
+        "axes.axisbelow": True,
+        "axes.grid": True,
+        "grid.color": "#DDDDDD",
+        "grid.linewidth": 0.5,
+        "xtick.major.width": 0.6,
+        "ytick.major.width": 0.6,
+        "lines.linewidth": 1.2,
+        "lines.markersize": 5,
+        "figure.constrained_layout.use": True,
+        "figure.facecolor": "white",
+        "savefig.dpi": 200,
+        "pdf.fonttype": 42,
+        "ps.fonttype": 42,
+        "svg.hashsalt": "epistemic-calibration",
+        **overrides,
+    }

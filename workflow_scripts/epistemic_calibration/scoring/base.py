@@ -1,0 +1,100 @@
+"""What the families of scores share: a metric's description, a row, and what is scored.
+
+A family is one file of this folder. It has ``METRICS``, the descriptions of its metrics, and
+``rows(inputs)``, which yields a `Row` for each of them. A family with estimates of all tasks of
+a data set together has ``rows_of_all_tasks(samples, settings)`` as well. Families come in the
+order of their ``ORDER``; those without one are last.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+from epistemic_calibration.metrics import Sample
+
+
+@dataclass(frozen=True)
+class Metric:
+    """What a metric is called, how it is read, and which tables show it.
+
+    Parameters
+    ----------
+    name : str
+        In the column ``metric`` of the scores.
+    label : str
+        In tables and figures. That of a p-value names the hypothesis tested.
+    digits : int
+        Decimals in tables.
+    better : {"lower", "higher", None}
+        Which values are better; None where neither is.
+    range : tuple of float
+        Smallest and largest value that is possible.
+    tables : mapping from str to int
+        Tables that show the metric, each with the metric's place there: ``paper``,
+        ``summary``, ``drivers`` or ``comparisons``. Metrics with the same place stand in the
+        order of `METRICS`.
+    of_all_tasks : bool, default False
+        Whether it is also estimated of all tasks of a data set together.
+    kind : {"score", "p_value", "diagnostic"}, default "score"
+        A diagnostic describes an estimate, such as its noise floor, and not the method.
+    short_label : str, optional
+        Label where space is scarce; by default the label.
+
+    Examples
+    --------
+    >>> metric = Metric("brier", "Brier score", 3, "lower", (0, 1), {"summary": 2})
+    >>> "summary" in metric.tables
+    True
+    >>> metric.short_label
+    'Brier score'
+    """
+
+    name: str
+    label: str
+    digits: int
+    better: Literal["lower", "higher"] | None
+    range: tuple[float, float] = (-math.inf, math.inf)
+    tables: Mapping[str, int] = field(default_factory=dict, hash=False)
+    of_all_tasks: bool = False
+    kind: Literal["score", "p_value", "diagnostic"] = "score"
+    short_label: str = ""
+
+    def __post_init__(self) -> None:
+        if not self.short_label:
+            object.__setattr__(self, "short_label", self.label)
+
+
+class Row(NamedTuple):
+    """A score, and the bins behind it if there are any."""
+
+    metric: str
+    value: float
+    binning: str | None = None
+    n_bins: int | None = None
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """What the families score.
+
+    Attributes
+    ----------
+    sample : Sample
+        Labels and hypotheses, with the uncertainty that the method reports.
+    prediction : ndarray of shape (n_samples,)
+        The method's own prediction, or the mean of the hypotheses.
+    corrected_bins : ndarray of int, shape (n_samples,)
+        Bins of the corrected error.
+    settings : mapping
+        The ``scores`` block of the configuration.
+    """
+
+    sample: Sample
+    prediction: np.ndarray
+    corrected_bins: np.ndarray
+    settings: Mapping[str, Any]

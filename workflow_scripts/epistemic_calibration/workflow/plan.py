@@ -1,0 +1,245 @@
+"""The plan: for each job of the benchmark, the spec that determines its outputs.
+
+The workflow asks the plan for the spec of a job and hands it over as a file; the stages, one
+file each in ``workflow_scripts/``, say what is in it. Nothing here reads a result.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from collections.abc import Mapping
+from functools import cache, cached_property
+from pathlib import Path
+from typing import Any
+
+from epistemic_calibration.data import DataError, class_names_of, raw_inventory, task_name
+from epistemic_calibration.methods import method_path
+from epistemic_calibration.paper.toy import load_experiment
+from epistemic_calibration.workflow.config import Config, MethodEntry
+from epistemic_calibration.workflow.provenance import fingerprint, spec_path
+from epistemic_calibration.workflow.sources import SCRIPTS, source_hashes
+from epistemic_calibration.workflow.stage import Stage
+
+
+@cache
+def stages() -> dict[str, Stage]:
+    """Return the stages by name: every script that defines ``STAGE``."""
+    found = {}
+    for path in sorted(SCRIPTS.glob("*.py")):
+        module_spec = importlib.util.spec_from_file_location(f"stage_{path.stem}", path)
+        module = importlib.util.module_from_spec(module_spec)
+        # Dataclasses look their module up.
+        sys.modules[module_spec.name] = module
+        module_spec.loader.exec_module(module)
+        if hasattr(module, "STAGE"):
+            found[path.stem] = module.STAGE
+    return found
+
+
+class Plan:
+    """Specs and fingerprints of all jobs under one configuration.
+
+    Parameters
+    ----------
+    config : Config
+        From `config.resolve_config`.
+    base_dir : path
+        Folder that relative paths start from.
+    """
+
+    def __init__(self, config: Config, base_dir: str | Path = ".") -> None:
+        self.config = config
+        self.base_dir = Path(base_dir)
+        self.data_dir = self.base_dir / Path(config.data_dir).expanduser()
+        #: Stage and wildcards of the specs that were asked for, by `spec_path`.
+        self.asked: dict[str, tuple[str, dict[str, str]]] = {}
+
+    # What the configuration says of methods, data sets and tasks
+
+    @cached_property
+    def entries(self) -> dict[str, MethodEntry]:
+        """Methods and controls by name, methods first."""
+        return {**self.config.methods, **self.config.controls}
+
+    def methods(self, dataset: str) -> list[str]:
+        """Return the names of the methods and controls that run on a data set."""
+        return [name for name, entry in self.entries.items() if dataset in entry.datasets]
+
+    def methods_shown(self, names: list[str]) -> dict[str, dict[str, str]]:
+        """Return what tables and figures show of methods: label and family, by name."""
+        entries = {name: self.entries[name] for name in names}
+        return {n: {"label": e.label, "family": e.family} for n, e in entries.items()}
+
+    @property
+    def fitted(self) -> list[str]:
+        """Names of the methods that are fitted here."""
+        return [name for name, entry in self.entries.items() if not entry.predictions]
+
+    @property
+    def imported(self) -> list[str]:
+        """Names of the methods whose predictions were made elsewhere."""
+        return [name for name, entry in self.entries.items() if entry.predictions]
+
+    def method_source(self, method: str) -> Path:
+        """Return the file that defines a method."""
+        implementation = self.entries[method].implementation
+        path = method_path(implementation)
+        return self.base_dir / path if implementation.endswith(".py") else path
+
+    def prediction_files(self, dataset: str, seed: int | str, method: str) -> dict[str, Path]:
+        """Return the files of predictions made elsewhere, by task."""
+        pattern = self.entries[method].predictions
+        return {
+            task: self.base_dir / pattern.format(dataset=dataset, seed=seed, task=task)
+            for task in self.tasks(dataset)
+        }
+
+    def missing_predictions(self) -> list[Path]:
+        """Return the files of predictions made elsewhere that should be there and are not."""
+        return [
+            path
+            for dataset in self.config.datasets
+            for method in self.imported
+            if dataset in self.entries[method].datasets
+            for seed in self.config.seeds
+            for path in self.prediction_files(dataset, seed, method).values()
+            if not path.is_file()
+        ]
+
+    @cache
+    def class_names(self, dataset: str) -> tuple[str, ...]:
+        """Return the classes of a data set, without loading its images.
+
+        Raises
+        ------
+        ValueError
+            If they cannot be told; the message names the data set.
+        """
+        try:
+            return tuple(class_names_of(self.config.datasets[dataset].source, self.data_dir))
+        except (DataError, ValueError) as error:
+            raise ValueError(f"datasets.{dataset}: {error}") from error
+
+    @cache
+    def raw_inventory(self, dataset: str) -> dict[str, Any]:
+        """Return what tells the raw data of a data set from others."""
+        return raw_inventory(self.config.datasets[dataset].source, self.data_dir)
+
+    @cache
+    def tasks(self, dataset: str) -> dict[str, int]:
+        """Return the one-vs-all tasks of a data set: path-safe name -> positive class.
+
+        Raises
+        ------
+        ValueError
+            If ``tasks`` names a class that the data set does not have, or two classes
+            have the same path-safe name.
+        """
+        classes = self.class_names(dataset)
+        chosen = self.config.datasets[dataset].tasks
+        chosen = classes if chosen == "all" else chosen
+        tasks: dict[str, int] = {}
+        for name in chosen:
+            if name not in classes:
+                raise ValueError(
+                    f"datasets.{dataset}.tasks: no class {name!r}; the classes are "
+                    f"{', '.join(classes)}"
+                )
+            safe = task_name(name)
+            if safe in tasks:
+                raise ValueError(
+                    f"datasets.{dataset}: classes {classes[tasks[safe]]!r} and {name!r} share the "
+                    f"path-safe name {safe!r}; rename one"
+                )
+            tasks[safe] = classes.index(name)
+        return tasks
+
+    def task_chunks(self, dataset: str) -> list[list[str]]:
+        """Return the tasks of a data set in the groups that one job fits."""
+        tasks, size = list(self.tasks(dataset)), self.config.tasks_per_job
+        return [tasks[start : start + size] for start in range(0, len(tasks), size)]
+
+    def finished_scores(self, dataset: str) -> dict[tuple[int, str], Path]:
+        """Return the score files of a data set that exist, by seed and method."""
+        paths = {
+            (seed, method): Path("results", dataset, f"seed{seed}", "scores", f"{method}.csv")
+            for seed in self.config.seeds
+            for method in self.methods(dataset)
+        }
+        return {key: path for key, path in paths.items() if (self.base_dir / path).is_file()}
+
+    def toy_runs(self, toy: str, experiment: str) -> list[str]:
+        """Return what a toy experiment is run with, one table each: methods, then controls."""
+        return load_experiment(experiment).runs(getattr(self.config, toy)[experiment]["methods"])
+
+    # Specs
+
+    def fit_stage(self, method: str) -> str:
+        """Return the stage that makes a method's files of hypotheses."""
+        return "predictions" if method in self.imported else "hypotheses"
+
+    def score_fingerprints(self, dataset: str) -> list[str]:
+        """Return the fingerprints of all score files of a data set, by seed and method."""
+        return [
+            self.fingerprint("scores", dataset=dataset, seed=seed, method=method)
+            for seed in self.config.seeds
+            for method in self.methods(dataset)
+        ]
+
+    def fingerprint(self, stage: str, **where: Any) -> str:
+        """Return the fingerprint of a job's spec, which the receipts of its outputs carry."""
+        return self._fingerprint(stage, _sorted_items(where))
+
+    def spec_path(self, stage: str, **where: Any) -> str:
+        """Return where the spec of a job is kept."""
+        return self._spec_path(stage, _sorted_items(where))
+
+    @cache
+    def _fingerprint(self, stage: str, where: tuple[tuple[str, str], ...]) -> str:
+        return fingerprint(self.spec(stage, **dict(where)))
+
+    # The scheduler asks again for every job that is ready, whenever it looks for one to run.
+    @cache
+    def _spec_path(self, stage: str, where: tuple[tuple[str, str], ...]) -> str:
+        path = spec_path(self.spec(stage, **dict(where)))
+        self.asked[path] = (stage, dict(where))
+        return path
+
+    def spec(self, stage: str, **where: Any) -> dict[str, Any]:
+        """Return the spec of a job.
+
+        Parameters
+        ----------
+        stage : str
+        **where
+            The job's wildcards.
+
+        Raises
+        ------
+        TypeError
+            If the stage and its settings do not fit each other.
+        ValueError
+            If the configuration asks for what there is not.
+        """
+        where = {name: str(value) for name, value in sorted(where.items())}
+        needs = stages()[stage].needs(self, **where)
+        unknown = set(needs.inputs) - {name.rstrip("*") for name in stages()[stage].inputs}
+        if unknown:
+            raise TypeError(f"stage {stage} needs {unknown}, but has no such inputs")
+        return {
+            "stage": stage,
+            "where": where,
+            "threads": self.config.threads,
+            "settings": stages()[stage].spec_settings(needs.settings),
+            "sources": source_hashes(self.base_dir, SCRIPTS / f"{stage}.py", *needs.sources),
+            "inputs": _sorted_inputs(needs.inputs),
+        }
+
+
+def _sorted_inputs(inputs: Mapping[str, Any]) -> dict[str, Any]:
+    return {n: v if isinstance(v, str) else sorted(v) for n, v in inputs.items()}
+
+
+def _sorted_items(where: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
+    return tuple(sorted((name, str(value)) for name, value in where.items()))

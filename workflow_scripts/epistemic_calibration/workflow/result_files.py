@@ -1,0 +1,90 @@
+"""Reading what the jobs before have written; every file was checked before the step began."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from epistemic_calibration.data.base import task_name
+from epistemic_calibration.workflow.provenance import StaleResultError, read_npz
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+#: Columns of tidy scores. The scope is ``task``, or ``all_tasks`` for what is estimated of all
+#: tasks of a data set together; then there is no task.
+SCORE_COLUMNS = (
+    "dataset",
+    "seed",
+    "method",
+    "scope",
+    "task",
+    "metric",
+    "value",
+    "n_bins",
+    "n_hypotheses",
+    "binning",
+)
+
+
+def read_labels(path: str | Path) -> dict[str, np.ndarray]:
+    """Return the test labels of every one-vs-all task, uint8 (n_test,), by task."""
+    labels, _ = read_npz(path, ["y_test", "class_names"])
+    return {
+        task_name(str(name)): (labels["y_test"] == k).astype(np.uint8)
+        for k, name in enumerate(labels["class_names"])
+    }
+
+
+def read_tasks(
+    inputs: SimpleNamespace, tasks: Sequence[str]
+) -> Iterator[tuple[str, dict[str, np.ndarray], dict[str, float]]]:
+    """Yield what a method says of each task: its name, its arrays, its fit's diagnostics.
+
+    Parameters
+    ----------
+    inputs : namespace
+        ``hypotheses``: paths of TASK.npz; ``labels``: path of the data set's labels.
+    tasks : sequence of str
+
+    Raises
+    ------
+    StaleResultError
+        If a file is broken, belongs to another task, or has other labels than the data set.
+    """
+    paths = {Path(path).stem: path for path in inputs.hypotheses}
+    labels = read_labels(inputs.labels)
+    for task in tasks:
+        arrays, record = read_npz(paths[task])
+        if record["task"] != task:
+            raise StaleResultError(f"{paths[task]} holds the hypotheses of task {record['task']!r}")
+        if not np.array_equal(arrays["y_true"], labels[task]):
+            raise StaleResultError(f"{paths[task]} has other labels than {inputs.labels}")
+        yield task, {**arrays, "y_true": labels[task]}, record["diagnostics"]
+
+
+def read_tables(paths: Iterable[str | Path]) -> pd.DataFrame:
+    """Read and join tables, in the order of their paths.
+
+    Raises
+    ------
+    StaleResultError
+        If one cannot be read.
+    """
+    import pandas as pd
+
+    # Names such as the task "0" are text, also where they read as a missing value ("None").
+    names: dict[str, Any] = dict.fromkeys(("dataset", "method", "scope", "task"), str)
+    tables = []
+    for path in sorted(map(str, paths)):
+        try:
+            tables.append(pd.read_csv(path, dtype=names, keep_default_na=False, na_values=[""]))
+        except (OSError, ValueError) as error:
+            raise StaleResultError(
+                f"{path} cannot be read ({error}). Delete it and run again."
+            ) from error
+    return pd.concat(tables, ignore_index=True)

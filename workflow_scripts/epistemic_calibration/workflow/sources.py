@@ -1,0 +1,156 @@
+"""Which code a job runs, found without running it: its script and all that this imports."""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import os
+import sys
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+from epistemic_calibration.workflow.provenance import StaleResultError
+
+_PACKAGE = Path(__file__).resolve().parents[1]
+#: Folder of the stages' scripts and of the package.
+SCRIPTS = _PACKAGE.parent
+
+
+@cache
+def source_files(*entries: Path) -> tuple[Path, ...]:
+    """Return ``entries`` and every file of the project that they import, directly or not.
+
+    Imports inside functions count, imports for type checking only do not. An entry may be
+    a data file of the project, which imports nothing. Of an entry outside the project the
+    files in its folder count, too.
+    """
+    return tuple(sorted(_roots(*entries)))
+
+
+@cache
+def source_hashes(base_dir: Path, *entries: Path) -> dict[str, str]:
+    """Return the hash of the code of each file of `source_files`, by its name.
+
+    Names are relative to the project, or to ``base_dir`` for files outside it, so that
+    moving a working folder does not make its results stale.
+    """
+    return {_name(path, base_dir.resolve()): code_hash(path) for path in source_files(*entries)}
+
+
+@cache
+def code_hash(path: Path) -> str:
+    """Return the SHA-256 of what a file does: comments, docstrings and layout do not count.
+
+    Of a file that is not Python, of its bytes.
+    """
+    if path.suffix != ".py":
+        return hashlib.sha256(path.read_bytes()).hexdigest()
+    tree = ast.parse(path.read_text(encoding="utf-8"), filename=str(path))
+    for node in ast.walk(tree):
+        body = getattr(node, "body", None)
+        # Any text that stands alone is a comment.
+        if isinstance(body, list):
+            node.body = [line for line in body if not _is_text(line)]
+        # So is the description of a parameter.
+        if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "parameter":
+            node.keywords = [k for k in node.keywords if k.arg != "description"]
+    return hashlib.sha256(ast.unparse(tree).encode()).hexdigest()
+
+
+def check_loaded(expected: dict[str, str], base_dir: Path) -> None:
+    """Check that this process has loaded the code of its spec, and no other of the user's.
+
+    Raises
+    ------
+    StaleResultError
+        If a file of the project, or of a folder that the spec has files of, was edited while
+        the job ran, or was imported in a way that no import statement shows.
+    """
+    known = {_path(name, base_dir): digest for name, digest in expected.items()}
+    users = {path.parent for path in known if not path.is_relative_to(SCRIPTS)}
+    for module in list(sys.modules.values()):
+        path = Path(getattr(module, "__file__", None) or "/").resolve()
+        if path in known:
+            if code_hash(path) != known[path]:
+                raise StaleResultError(f"{path} was edited while the job ran. Run snakemake again")
+        elif path.suffix == ".py" and (path.is_relative_to(SCRIPTS) or path.parent in users):
+            raise StaleResultError(
+                f"the job has loaded {path}, which no import statement of its sources shows, so "
+                f"that editing it would rerun nothing. Import it by a statement"
+            )
+
+
+def _is_text(node: ast.AST) -> bool:
+    return (
+        isinstance(node, ast.Expr)
+        and isinstance(node.value, ast.Constant)
+        and isinstance(node.value.value, str)
+    )
+
+
+def _name(path: Path, base_dir: Path) -> str:
+    if path.is_relative_to(SCRIPTS.parent):
+        return path.relative_to(SCRIPTS.parent).as_posix()
+    return Path(os.path.relpath(path, base_dir)).as_posix()
+
+
+def _path(name: str, base_dir: Path) -> Path:
+    inside = SCRIPTS.parent / name
+    return inside if inside.is_file() else (base_dir / name).resolve()
+
+
+@cache
+def _roots(*entries: Path) -> dict[Path, Path]:
+    """Return the source files, each with the folder that it is imported from."""
+    found: dict[Path, Path] = {}
+    waiting = [(path, _root(path)) for path in (entry.resolve() for entry in entries)]
+    while waiting:
+        path, root = waiting.pop()
+        if path not in found:
+            found[path] = root
+            waiting += [(file, _root(file, root)) for file in _imports(path, root)]
+    return found
+
+
+def _root(path: Path, outside: Path | None = None) -> Path:
+    inside = path.parent == SCRIPTS or path.is_relative_to(_PACKAGE)
+    return SCRIPTS if inside else outside or path.parent
+
+
+@cache
+def _imports(path: Path, root: Path) -> tuple[Path, ...]:
+    if path.suffix != ".py":
+        return ()
+    tree = ast.parse(path.read_text(encoding="utf-8"), filename=str(path))
+    package = path.relative_to(root).parent.parts
+    modules = set(_imported_modules(tree, package))
+    files = {file for module in modules for file in _files_of(module, root)}
+    return tuple(sorted(files))
+
+
+def _imported_modules(node: ast.AST, package: tuple[str, ...]) -> Iterator[str]:
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.If) and "TYPE_CHECKING" in ast.dump(child.test):
+            for branch in child.orelse:
+                yield from _imported_modules(branch, package)
+        elif isinstance(child, ast.Import):
+            yield from (alias.name for alias in child.names)
+        elif isinstance(child, ast.ImportFrom):
+            above = package[: len(package) - child.level + 1] if child.level else ()
+            parts = [*above, *filter(None, [child.module])]
+            yield ".".join(parts)
+            yield from (".".join([*parts, alias.name]) for alias in child.names)
+        else:
+            yield from _imported_modules(child, package)
+
+
+def _files_of(module: str, root: Path) -> Iterator[Path]:
+    parts = [part for part in module.split(".") if part]
+    folder = SCRIPTS if parts[:1] == [_PACKAGE.name] else root
+    # Importing a.b.c runs the __init__ of a and of a.b as well.
+    for depth in range(1, len(parts) + 1):
+        base = folder.joinpath(*parts[:depth])
+        for candidate in (base / "__init__.py", base.with_suffix(".py")):
+            if candidate.is_file():
+                yield candidate

@@ -1,0 +1,202 @@
+"""A stage of the pipeline: what its jobs depend on, and what they do.
+
+A script of ``workflow_scripts/`` that defines ``STAGE`` is the stage of that name::
+
+    @dataclass(frozen=True, kw_only=True)
+    class Settings:
+        n_neighbors: int
+
+    def needs(plan, dataset, seed):
+        settings = Settings(n_neighbors=plan.config.datasets[dataset].n_neighbors)
+        return Needs(settings, {"latents": plan.fingerprint("latents", dataset=dataset, seed=seed)})
+
+    def step(job):
+        latents, _ = read_npz(job.inputs.latents)
+        ...
+
+    STAGE = Stage(Settings, needs, step, inputs=("latents",), outputs=("neighbors",))
+
+    if __name__ == "__main__":
+        STAGE.run()
+
+The plan calls ``needs`` with the wildcards of a job; a job calls ``step``. The rule of the
+stage names the script and hands it the paths of inputs and outputs under these names.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import logging
+import os
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+from epistemic_calibration.workflow.provenance import (
+    StaleResultError,
+    check_inputs,
+    fingerprint,
+    read_spec,
+    write_receipt,
+)
+from epistemic_calibration.workflow.sources import check_loaded
+
+logger = logging.getLogger("epistemic_calibration")
+
+
+@dataclass(frozen=True)
+class Needs:
+    """What determines the outputs of one job, besides the code of its script.
+
+    Attributes
+    ----------
+    settings : dataclass
+        Everything that the step reads of the configuration, and nothing else.
+    inputs : mapping of str to str or list of str
+        By the name of an input: the fingerprint that its file must have, or those of its files.
+    sources : sequence of path
+        Files that the step loads by name, such as that of a method.
+    """
+
+    settings: Any
+    inputs: Mapping[str, str | Sequence[str]] = field(default_factory=dict)
+    sources: Sequence[Path] = ()
+
+
+@dataclass(frozen=True)
+class Job:
+    """What a step gets.
+
+    Attributes
+    ----------
+    settings : dataclass
+    inputs, outputs : namespace
+        A path, or a list of paths where the stage has said so, by name.
+    where : dict of str to str
+        The job's wildcards.
+    spec : dict
+    """
+
+    settings: Any
+    inputs: SimpleNamespace
+    outputs: SimpleNamespace
+    where: Mapping[str, str]
+    spec: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A stage of the pipeline.
+
+    Attributes
+    ----------
+    settings : type
+        Dataclass of the settings.
+    needs : callable
+        Gets the plan and a job's wildcards by keyword, returns `Needs`.
+    step : callable
+        Gets a `Job`; reads its inputs, calls the library, writes its outputs.
+    inputs, outputs : tuple of str
+        Names of files, each an option of the script; ``name*`` where there may be any number.
+    """
+
+    settings: type
+    needs: Callable[..., Needs]
+    step: Callable[[Job], None]
+    inputs: tuple[str, ...] = ()
+    outputs: tuple[str, ...] = ()
+
+    def run(self) -> None:
+        """Do the job of the command line: check the inputs, call the step, write receipts.
+
+        Progress goes to ``--log``; an error goes there with its traceback and to the screen
+        in one line, and the process ends with status 1.
+        """
+        parser = argparse.ArgumentParser(description=sys.modules["__main__"].__doc__)
+        parser.add_argument("--spec", required=True, help="file of the job's spec")
+        parser.add_argument("--log", type=Path, help="file for progress lines, or the screen")
+        for name in (*self.inputs, *self.outputs):
+            flag, several = _flag(name), name.endswith("*")
+            parser.add_argument(flag, nargs="*" if several else None, required=not several)
+        args = vars(parser.parse_args())
+        _start_logging(args["log"])
+        started = time.perf_counter()
+        try:
+            self._run(args)
+        except Exception as error:
+            logger.exception("failed after %.1f s", time.perf_counter() - started)
+            log_hint = f" (log: {args['log']})" if args["log"] else ""
+            script = Path(sys.argv[0]).name
+            print(f"{script}: {type(error).__name__}: {error}{log_hint}", file=sys.stderr)
+            sys.exit(1)
+        logger.info("done in %.1f s", time.perf_counter() - started)
+
+    def _run(self, args: Mapping[str, Any]) -> None:
+        spec = read_spec(args["spec"])
+        if spec["stage"] != Path(sys.argv[0]).stem:
+            raise StaleResultError(f"{args['spec']} is a spec of the stage {spec['stage']}")
+        _limit_threads(spec["threads"])
+        logger.info("start %s %s, %d thread(s)", spec["stage"], spec["where"], spec["threads"])
+        inputs, outputs = (
+            {name.rstrip("*"): args[name.rstrip("*")] for name in names}
+            for names in (self.inputs, self.outputs)
+        )
+        for name, expected in spec["inputs"].items():
+            check_inputs(_listed(inputs[name]), _listed(expected))
+        self.step(
+            Job(
+                settings=self.settings(**spec["settings"]),
+                inputs=SimpleNamespace(**inputs),
+                outputs=SimpleNamespace(**outputs),
+                where=spec["where"],
+                spec=spec,
+            )
+        )
+        check_loaded(spec["sources"], Path.cwd())
+        for paths in outputs.values():
+            for path in _listed(paths):
+                write_receipt(path, fingerprint(spec))
+
+    def spec_settings(self, settings: Any) -> dict[str, Any]:
+        """Return the settings of a job as they stand in its spec.
+
+        Raises
+        ------
+        TypeError
+            If they are not of the stage's own type.
+        """
+        if not isinstance(settings, self.settings):
+            raise TypeError(f"settings are {type(settings)}, not {self.settings}")
+        return dataclasses.asdict(settings)
+
+
+def _flag(name: str) -> str:
+    return f"--{name.rstrip('*').replace('_', '-')}"
+
+
+def _listed(value: Any) -> list[str]:
+    return [value] if isinstance(value, str) else list(value or ())
+
+
+def _start_logging(path: Path | None) -> None:
+    if path is not None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handler: logging.Handler = logging.FileHandler(path, mode="w", encoding="utf-8")
+    else:
+        handler = logging.StreamHandler()
+    logging.basicConfig(
+        level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s", handlers=[handler]
+    )
+    logging.captureWarnings(True)
+
+
+def _limit_threads(threads: int) -> None:
+    # Before numpy, torch or OpenMP start their pools: the number of threads changes the
+    # order of floating-point sums, so it is the spec that says it, not the machine.
+    for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+        os.environ[variable] = str(threads)

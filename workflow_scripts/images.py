@@ -1,0 +1,40 @@
+"""Read a data set: its images into one file, its labels into another."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from epistemic_calibration.workflow.stage import Needs, Stage
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    source: dict[str, Any]
+    inventory: dict[str, Any]
+
+
+def needs(plan, dataset):
+    from epistemic_calibration.registry import module_path
+
+    source = plan.config.datasets[dataset].source
+    settings = Settings(source=source, inventory=plan.raw_inventory(dataset))
+    return Needs(settings, sources=[module_path("epistemic_calibration.data", source["source"])])
+
+
+def step(job):
+    import numpy as np
+
+    from epistemic_calibration.data import load_images
+    from epistemic_calibration.workflow.provenance import write_npz
+
+    data = load_images(job.settings.source, job.inputs.data_dir)
+    write_npz(job.outputs.images, {"x_train": data.x_train, "x_test": data.x_test}, job.spec)
+    labels = {"y_train": data.y_train, "y_test": data.y_test}
+    names = np.array(data.class_names)
+    write_npz(job.outputs.labels, {**labels, "class_names": names}, job.spec)
+
+
+# Where the raw data lie is no property of the result, so nothing is asked of `data_dir`.
+STAGE = Stage(Settings, needs, step, inputs=("data_dir",), outputs=("images", "labels"))
+
+if __name__ == "__main__":
+    STAGE.run()

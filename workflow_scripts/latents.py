@@ -1,0 +1,51 @@
+"""Encode all images of a data set with its trained encoder."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from epistemic_calibration.workflow.stage import Needs, Stage, logger
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    encoder: str
+    scaling: Literal["none", "standard", "minmax"]
+    device: str
+
+
+def needs(plan, dataset, seed):
+    from epistemic_calibration.registry import module_path
+
+    block = plan.config.datasets[dataset]
+    images = plan.fingerprint("images", dataset=dataset)
+    trained = plan.fingerprint("encoder", dataset=dataset, seed=seed)
+    return Needs(
+        Settings(encoder=block.encoder, scaling=block.scaling, device=plan.config.device),
+        {"images": images, "labels": images, "weights": trained},
+        sources=[module_path("epistemic_calibration.latents", block.encoder)],
+    )
+
+
+def step(job):
+    from epistemic_calibration.latents import load_encoder
+    from epistemic_calibration.latents._scaling import n_dead_units, scale_latents
+    from epistemic_calibration.workflow.provenance import read_npz, write_npz
+
+    images, _ = read_npz(job.inputs.images)
+    labels, _ = read_npz(job.inputs.labels)
+    encoder = load_encoder(job.settings.encoder).load(job.inputs.weights)
+    if hasattr(encoder, "device"):
+        encoder.device = job.settings.device
+    train, test = (encoder.encode(images[part]) for part in ("x_train", "x_test"))
+    dead = n_dead_units(train)
+    logger.info("%d of %d latent units are dead", dead, train.shape[1])
+    train, test = scale_latents(train, test, job.settings.scaling)
+    # Labels beside the latents, for those who open this file alone.
+    arrays = {"x_train": train, "x_test": test, **labels}
+    write_npz(job.outputs.latents, arrays, job.spec, n_dead_units=dead)
+
+
+STAGE = Stage(Settings, needs, step, inputs=("images", "labels", "weights"), outputs=("latents",))
+
+if __name__ == "__main__":
+    STAGE.run()

@@ -1,0 +1,54 @@
+"""Join the scores of the benchmark and set them beside the published tables."""
+
+from dataclasses import dataclass
+
+from epistemic_calibration.workflow.sources import SCRIPTS
+from epistemic_calibration.workflow.stage import Needs, Stage
+
+PUBLISHED = SCRIPTS.parent / "resources" / "published_tables.csv"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    methods: dict[str, dict[str, str]]
+
+
+def needs(plan):
+    from epistemic_calibration.registry import registered_files
+
+    return Needs(
+        Settings(methods=plan.methods_shown(list(plan.entries))),
+        {"scores": [f for name in plan.config.benchmark for f in plan.score_fingerprints(name)]},
+        sources=[PUBLISHED, *registered_files("epistemic_calibration.scoring")],
+    )
+
+
+def step(job):
+    from epistemic_calibration.files import atomic_path, write_text
+    from epistemic_calibration.paper import published
+    from epistemic_calibration.workflow.result_files import read_tables
+
+    scores = read_tables(job.inputs.scores)
+    comparison = published.paper_comparison(scores, published.read_published(PUBLISHED))
+    means = published.paper_comparison_means(comparison)
+    for table, output in (
+        (scores, job.outputs.table),
+        (comparison, job.outputs.comparison),
+        (means, job.outputs.means),
+    ):
+        with atomic_path(output) as path:
+            table.to_csv(path, index=False)
+    text = published.comparison_markdown(comparison, means, job.settings.methods)
+    write_text(job.outputs.comparison_text, text)
+
+
+STAGE = Stage(
+    Settings,
+    needs,
+    step,
+    inputs=("scores*",),
+    outputs=("table", "comparison", "comparison_text", "means"),
+)
+
+if __name__ == "__main__":
+    STAGE.run()

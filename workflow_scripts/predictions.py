@@ -1,0 +1,58 @@
+"""Bring predictions made elsewhere into the benchmark, one file per one-vs-all task."""
+
+from dataclasses import dataclass
+
+from epistemic_calibration.workflow.stage import Needs, Stage
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    digests: dict[str, str]
+
+
+def needs(plan, dataset, seed, method):
+    from epistemic_calibration.workflow.provenance import file_digest
+
+    digests = {}
+    for task, path in plan.prediction_files(dataset, seed, method).items():
+        if not path.is_file():
+            raise ValueError(f"methods.{method}.predictions: no such file: {path}")
+        digests[task] = file_digest(path)
+    images = plan.fingerprint("images", dataset=dataset)
+    return Needs(Settings(digests=digests), {"labels": images})
+
+
+def step(job):
+    from pathlib import Path
+
+    import numpy as np
+
+    from epistemic_calibration.data.base import task_name
+    from epistemic_calibration.predictions import PredictionsError, read_predictions
+    from epistemic_calibration.workflow.provenance import file_digest, read_npz, write_npz
+
+    labels, _ = read_npz(job.inputs.labels, ["y_test", "class_names"])
+    positive_class = {task_name(str(name)): k for k, name in enumerate(labels["class_names"])}
+    for given, output in zip(job.inputs.predictions, job.outputs.hypotheses, strict=True):
+        task = Path(output).stem
+        if file_digest(given) != job.settings.digests[task]:
+            raise PredictionsError(f"{given} has changed since the run began. Run again")
+        arrays = read_predictions(given)
+        expected = (labels["y_test"] == positive_class[task]).astype(np.uint8)
+        if len(arrays["y_true"]) != len(expected):
+            raise PredictionsError(
+                f"{given} has {len(arrays['y_true'])} samples, but the test set of "
+                f"{job.where['dataset']} has {len(expected)}"
+            )
+        if different := np.count_nonzero(arrays["y_true"] != expected):
+            raise PredictionsError(
+                f"{given}: y_true differs from the labels of task {task} in {different} of "
+                f"{len(expected)} places: the samples must be those of the test set, in its order"
+            )
+        write_npz(output, arrays, job.spec, task=task, diagnostics={})
+
+
+STAGE = Stage(Settings, needs, step, inputs=("labels", "predictions*"), outputs=("hypotheses*",))
+
+if __name__ == "__main__":
+    STAGE.run()

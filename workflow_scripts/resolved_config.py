@@ -1,0 +1,29 @@
+"""Write the configuration as the run understood it, every default filled in."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from epistemic_calibration.workflow.stage import Needs, Stage
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    config: dict[str, Any]
+
+
+def needs(plan):
+    return Needs(Settings(config=plan.config.model_dump(mode="json")))
+
+
+def step(job):
+    import yaml
+
+    from epistemic_calibration.files import write_text
+
+    write_text(job.outputs.config, yaml.safe_dump(job.settings.config, sort_keys=False))
+
+
+STAGE = Stage(Settings, needs, step, outputs=("config",))
+
+if __name__ == "__main__":
+    STAGE.run()

@@ -1,0 +1,65 @@
+"""Score the hypotheses of one method on every task of a data set."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from epistemic_calibration.workflow.stage import Needs, Stage, logger
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    tasks: list[str]
+    scores: dict[str, Any]
+
+
+def needs(plan, dataset, seed, method):
+    from epistemic_calibration.registry import registered_files
+
+    block = plan.config.datasets[dataset]
+    fitted = plan.fit_stage(method)
+    return Needs(
+        Settings(tasks=list(plan.tasks(dataset)), scores=block.scores.model_dump()),
+        {
+            "hypotheses": plan.fingerprint(fitted, dataset=dataset, seed=seed, method=method),
+            "labels": plan.fingerprint("images", dataset=dataset),
+        },
+        sources=registered_files("epistemic_calibration.scoring"),
+    )
+
+
+def step(job):
+    """Write a row per task and score, and rows that all tasks have together.
+
+    What other methods are compared with goes to a file beside them: ``mean_prediction`` and
+    ``bins``, each of shape (n_tasks, n_samples).
+    """
+    import numpy as np
+    import pandas as pd
+
+    from epistemic_calibration.files import atomic_path
+    from epistemic_calibration.scoring import Scorer, rows_of_all_tasks
+    from epistemic_calibration.workflow.provenance import write_npz
+    from epistemic_calibration.workflow.result_files import SCORE_COLUMNS, read_tasks
+
+    settings = job.settings
+    rows, samples = [], []
+    for task, arrays, diagnostics in read_tasks(job.inputs, settings.tasks):
+        scorer = Scorer(arrays, settings.scores)
+        rows += [{"task": task, **row} for row in scorer.rows(diagnostics)]
+        samples.append((scorer.y_true, scorer.mean, scorer.corrected_bins))
+        logger.info("task %s scored", task)
+    rows += rows_of_all_tasks(samples, settings.scores)
+    _, means, bins = (np.stack(part) for part in zip(*samples, strict=True))
+    arrays = {"mean_prediction": means, "bins": bins}
+    write_npz(job.outputs.compared, arrays, job.spec, tasks=settings.tasks)
+    table = pd.DataFrame(rows).assign(**job.where)
+    with atomic_path(job.outputs.scores) as path:
+        table.to_csv(path, index=False, columns=list(SCORE_COLUMNS))
+
+
+STAGE = Stage(
+    Settings, needs, step, inputs=("hypotheses*", "labels"), outputs=("scores", "compared")
+)
+
+if __name__ == "__main__":
+    STAGE.run()

@@ -1,0 +1,41 @@
+"""Draw how the estimates of a data set move with the numbers of bins and hypotheses."""
+
+from dataclasses import dataclass
+
+from epistemic_calibration.workflow.stage import Needs, Stage
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    methods: dict[str, dict[str, str]]
+
+
+def needs(plan, dataset):
+    from epistemic_calibration.registry import registered_files
+
+    methods, seed = plan.methods(dataset), plan.config.seeds[0]
+    tables = [
+        plan.fingerprint("sensitivity", dataset=dataset, seed=seed, method=name) for name in methods
+    ]
+    return Needs(
+        Settings(methods=plan.methods_shown(methods)),
+        {"tables": tables},
+        # Their labels.
+        sources=registered_files("epistemic_calibration.scoring"),
+    )
+
+
+def step(job):
+    from epistemic_calibration.report._saving import save_figure
+    from epistemic_calibration.report.sensitivity import sensitivity
+    from epistemic_calibration.workflow.result_files import read_tables
+
+    table = read_tables(job.inputs.tables)
+    figure = sensitivity(table, job.where["dataset"], job.settings.methods)
+    save_figure(figure, job.outputs.figures[0].removesuffix(".png"))
+
+
+STAGE = Stage(Settings, needs, step, inputs=("tables*",), outputs=("figures*",))
+
+if __name__ == "__main__":
+    STAGE.run()

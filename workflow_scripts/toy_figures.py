@@ -1,0 +1,46 @@
+"""Join the tables of one toy experiment and draw its figure."""
+
+from dataclasses import dataclass
+
+from epistemic_calibration.workflow.stage import Needs, Stage
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    labels: dict[str, str]
+
+
+def needs(plan, toy, experiment):
+    from epistemic_calibration.registry import module_path
+
+    methods = plan.toy_runs(toy, experiment)
+    labels = {name: plan.entries[name].label for name in methods if name in plan.entries}
+    tables = [
+        plan.fingerprint("toy_data", toy=toy, experiment=experiment, method=name)
+        for name in methods
+    ]
+    return Needs(
+        Settings(labels=labels),
+        {"tables": tables},
+        sources=[module_path("epistemic_calibration.paper.toy", experiment)],
+    )
+
+
+def step(job):
+    from epistemic_calibration.files import atomic_path
+    from epistemic_calibration.paper.toy import load_experiment
+    from epistemic_calibration.paper.toy_drawing import draw
+    from epistemic_calibration.report._saving import save_figure
+    from epistemic_calibration.workflow.result_files import read_tables
+
+    table = read_tables(job.inputs.tables)
+    with atomic_path(job.outputs.table) as path:
+        table.to_csv(path, index=False)
+    figure = draw(load_experiment(job.where["experiment"]), table, job.settings.labels)
+    save_figure(figure, job.outputs.figures[0].removesuffix(".png"))
+
+
+STAGE = Stage(Settings, needs, step, inputs=("tables*",), outputs=("table", "figures*"))
+
+if __name__ == "__main__":
+    STAGE.run()
