@@ -224,7 +224,9 @@ def figure_files():
 
 def encoder_figures(dataset):
     """The figures of a data set's encoders, where they have something to show."""
-    if not load_encoder(CONFIG.datasets[dataset].encoder).reconstructs:
+    # The demo's data set need not be in the configuration.
+    block = CONFIG.datasets.get(dataset)
+    if block is None or not load_encoder(block.encoder).reconstructs:
         return []
     folder = f"results/figures/{dataset}"
     return [

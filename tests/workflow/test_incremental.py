@@ -178,6 +178,15 @@ def test_a_new_data_set_runs_its_own_jobs(project):
     assert all(" more" in message for message in planned)
 
 
+def test_the_data_set_of_the_demo_need_not_be_configured(project):
+    def rename(config):
+        config["datasets"]["numbers"] = config["datasets"].pop("digits")
+        config["benchmark"] = ["numbers"]
+
+    project.configure(rename)
+    assert "Reading the images of numbers" in project.planned()
+
+
 def test_tasks_per_job_reruns_nothing(project):
     for size in (1, 3, 10):
         project.configure(lambda c, size=size: c.update(tasks_per_job=size))
