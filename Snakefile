@@ -47,7 +47,7 @@ rule toy:
 # Tables from what is finished, with the missing cells named, also while a method fails.
 rule collect:
     input:
-        [
+        lambda wildcards: [
             f"results/partial/{dataset}_summary.md"
             for dataset in CONFIG.datasets
             if plan.finished_scores(dataset)

@@ -8,8 +8,11 @@ from pathlib import Path
 
 from snakemake.dag import DAG
 from snakemake.exceptions import WorkflowError
+from snakemake.jobs import Job
 from snakemake.logging import logger
 
+if set("{}") & set(str(workflow.basedir)):
+    raise WorkflowError(f"{workflow.basedir}: the project's path must not have braces in it")
 sys.path.insert(0, str(Path(workflow.basedir) / "workflow_scripts"))
 
 from epistemic_calibration.latents import load_encoder
@@ -26,7 +29,17 @@ from epistemic_calibration.workflow.provenance import write_spec
 
 #: Targets and folders, whose names a data set must not take.
 TARGETS = ("all", "demo", "toy", "collect", "sensitivity", "sensitivity_tables")
-FOLDERS = ("benchmarks", "figures", "logs", "partial", "specs", "toy_demo", "bench", "report")
+FOLDERS = (
+    "bench",
+    "benchmarks",
+    "figures",
+    "logs",
+    "partial",
+    "receipts",
+    "report",
+    "specs",
+    "toy_demo",
+)
 RUN_ID = uuid.uuid4().hex
 
 
@@ -59,7 +72,8 @@ except (ValueError, RuntimeError) as error:
 
 def jobs_of_stages(dag):
     """The jobs of a DAG whose outputs have receipts, with the path of their spec."""
-    return [(job, job.params.spec) for job in dag.jobs if "spec" in job.params.keys()]
+    jobs = [job for job in dag.jobs if "spec" in job.params.keys()]
+    return [(job, job.params.spec) for job in jobs if job.params.spec in plan.asked]
 
 
 def expected_outputs(dag):
@@ -79,29 +93,31 @@ _update_needrun = DAG.update_needrun
 async def update_needrun(dag, *args, **kwargs):
     if dag.workflow is not workflow or not workflow.is_main_process:
         return await _update_needrun(dag, *args, **kwargs)
-    ledger = Ledger()
-    states = ledger.states(expected_outputs(dag))
-    ledger.save()
+    states = look_at_results(dag)
     if states["damaged"]:
         raise WorkflowError(
             f"{first_of(states['damaged'])} cannot be read as what was written: truncated, or "
             f"changed since. Delete it; it is made again, as it was, when a job needs it"
         )
-    if states["stale"] and workflow.touch:
+    stale = states["stale"]
+    if stale and workflow.touch:
         raise WorkflowError(
-            f"{len(states['stale'])} results were made from other settings, sources or inputs "
-            f"than those asked for, and --touch would not change that: "
-            f"{first_of(states['stale'])}. Run without --touch"
+            f"{len(stale)} results were made from other settings, sources or inputs than those "
+            f"asked for, and --touch would not change that: {first_of(stale)}. Run without --touch"
         )
-    if states["stale"] and workflow.executor_plugin is None:
-        logger.warning(
-            f"{len(states['stale'])} results are not those that the configuration and the "
-            f"sources ask for: {first_of(states['stale'])}. Run snakemake first"
-        )
-    dag.forcefiles.update(states["stale"])
+    dag.forcefiles.update(stale)
     await _update_needrun(dag, *args, **kwargs)
-    if workflow.executor_plugin is not None and not workflow.dryrun:
-        needed = {*dag.needrun_jobs()}
+    needed = {*dag.needrun_jobs()}
+    made = {str(path) for job in needed for path in job.output}
+    left = [path for path in stale if path not in made]
+    if workflow.executor_plugin is None or left:
+        left = left or stale
+        if left:
+            logger.warning(
+                f"{len(left)} results are not those that the configuration and the sources ask "
+                f"for: {first_of(left)}. Run snakemake for them first"
+            )
+    elif not workflow.dryrun:
         for job, spec in jobs_of_stages(dag):
             if job in needed:
                 stage, where = plan.asked[spec]
@@ -111,14 +127,29 @@ async def update_needrun(dag, *args, **kwargs):
                     logger.warning(f"{spec} cannot be written: {error}")
 
 
+async def no_time(job):
+    return None
+
+
 DAG.update_needrun = update_needrun
+# Snakemake compares times of inputs and outputs whatever rerun-triggers says.
+Job.output_mintime = property(no_time)
+
+
+def look_at_results(dag):
+    """What the ledger says of the outputs of a DAG, in lists of paths by their state."""
+    ledger = Ledger()
+    try:
+        states = ledger.states(expected_outputs(dag))
+    except OSError as error:
+        raise WorkflowError(f"{error.filename} cannot be read: {error.strerror}") from None
+    ledger.save()
+    return states
 
 
 def check_results():
     """Check that a run that ends well leaves what the plan asks for; enter it in the ledger."""
-    ledger = Ledger()
-    states = ledger.states(expected_outputs(workflow.dag))
-    ledger.save()
+    states = look_at_results(workflow.dag)
     wrong = [*states["stale"], *states["damaged"]]
     if wrong:
         raise WorkflowError(f"these results are not those asked for: {first_of(wrong)}")

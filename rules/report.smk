@@ -21,6 +21,7 @@ rule tables:
         python("tables.py") + " --scores {input.scores:q} --tables {output:q}"
 
 
+# Here, where it is known which scores there are.
 rule partial_tables:
     input:
         scores=lambda wildcards: list(plan.finished_scores(wildcards.dataset).values()),
@@ -30,6 +31,7 @@ rule partial_tables:
         "results/logs/{dataset}/partial_tables.log",
     benchmark:
         "results/benchmarks/{dataset}/partial_tables.tsv"
+    localrule: True
     conda:
         "../envs/report.yaml"
     threads: CONFIG.threads

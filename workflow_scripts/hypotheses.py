@@ -14,9 +14,9 @@ class Settings:
 
 def needs(plan, dataset, seed, method):
     entry = plan.entries[method]
-    inputs = {"latents": plan.fingerprint("latents", dataset=dataset, seed=seed)}
+    inputs = {"latents": plan.fingerprint("latents", dataset=dataset, seed=seed), "neighbors": []}
     if entry.uses_neighbors:
-        inputs["neighbors"] = plan.fingerprint("neighbors", dataset=dataset, seed=seed)
+        inputs["neighbors"] = [plan.fingerprint("neighbors", dataset=dataset, seed=seed)]
     return Needs(
         Settings(implementation=entry.implementation, parameters=entry.parameters),
         inputs,

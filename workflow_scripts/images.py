@@ -23,10 +23,15 @@ def needs(plan, dataset):
 def step(job):
     import numpy as np
 
-    from epistemic_calibration.data import load_images
+    from epistemic_calibration.data import DataError, load_images, raw_inventory
     from epistemic_calibration.workflow.provenance import write_npz
 
-    data = load_images(job.settings.source, job.inputs.data_dir)
+    source, folder = job.settings.source, job.inputs.data_dir
+    # Before and after, so that what is replaced while it is read is seen.
+    before = raw_inventory(source, folder)
+    data = load_images(source, folder)
+    if not before == raw_inventory(source, folder) == job.settings.inventory:
+        raise DataError("the raw data have changed since the run began. Run snakemake again")
     write_npz(job.outputs.images, {"x_train": data.x_train, "x_test": data.x_test}, job.spec)
     labels = {"y_train": data.y_train, "y_test": data.y_test}
     names = np.array(data.class_names)
@@ -34,7 +39,7 @@ def step(job):
 
 
 # Where the raw data lie is no property of the result, so nothing is asked of `data_dir`.
-STAGE = Stage(Settings, needs, step, inputs=("data_dir",), outputs=("images", "labels"))
+STAGE = Stage(Settings, needs, step, outputs=("images", "labels"), unchecked=("data_dir",))
 
 if __name__ == "__main__":
     STAGE.run()

@@ -52,7 +52,9 @@ def step(job):
         write_npz(output, arrays, job.spec, task=task, diagnostics={})
 
 
-STAGE = Stage(Settings, needs, step, inputs=("labels", "predictions*"), outputs=("hypotheses*",))
+STAGE = Stage(
+    Settings, needs, step, inputs=("labels",), outputs=("hypotheses*",), unchecked=("predictions*",)
+)
 
 if __name__ == "__main__":
     STAGE.run()

@@ -1,14 +1,12 @@
 """What unit tests share."""
 
+import inspect
 from pathlib import Path
 
 import pytest
 import yaml
 
 ROOT = Path(__file__).parents[2]
-OF_SEED = ("encoder", "encoder_figures", "latents", "neighbors")
-OF_METHOD = ("hypotheses", "scores", "sensitivity")
-OF_NOTHING = ("claims", "paper_comparison", "resolved_config")
 
 
 @pytest.fixture
@@ -23,15 +21,11 @@ def one_job_per_stage(tmp_path):
     config["benchmark"] = ["digits"]
     for task in range(10):
         (tmp_path / f"{task}.npz").write_bytes(b"")
-    digits = {"dataset": "digits", "seed": 0}
-    toy = {"toy": "toy", "experiment": "eece_per_method"}
-    wheres = {
-        **dict.fromkeys(OF_SEED, digits),
-        **{key: {**digits, "method": "eknn"} for key in OF_METHOD},
-        **{key: {} for key in OF_NOTHING},
-        "predictions": {**digits, "method": "mine"},
-        "toy_data": {**toy, "method": "eknn"},
-        "toy_figures": toy,
-    }
-    jobs = {stage: wheres.get(stage, {"dataset": "digits"}) for stage in stages()}
+    one = {"dataset": "digits", "seed": 0, "method": "eknn"}
+    one |= {"toy": "toy", "experiment": "eece_per_method"}
+    jobs = {}
+    for name, stage in stages().items():
+        wildcards = [key for key in inspect.signature(stage.needs).parameters if key != "plan"]
+        jobs[name] = {key: one[key] for key in wildcards}
+    jobs["predictions"]["method"] = "mine"
     return Plan(resolve_config(config, tmp_path), tmp_path), jobs

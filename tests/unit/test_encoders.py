@@ -47,7 +47,7 @@ def fitted(make):
 
 
 def test_the_encoders_of_the_project():
-    assert available_encoders() == ("autoencoder", "none", "pca")
+    assert {"autoencoder", "none", "pca"} <= set(available_encoders())
 
 
 def test_an_unknown_encoder_is_refused_with_the_known_ones():

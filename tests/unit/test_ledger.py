@@ -58,6 +58,13 @@ def test_states():
     assert Ledger().state(PATH, A) == "stale"
 
 
+def test_a_lost_receipt_makes_a_known_result_stale():
+    make(A)
+    ledger = remembered()
+    receipt_path(PATH).unlink()
+    assert ledger.state(PATH, A) == "stale"
+
+
 def test_what_the_ledger_knows_is_not_opened(opened):
     make(A)
     ledger = remembered()
@@ -117,11 +124,13 @@ def test_touching_is_no_damage():
     assert Ledger().state(PATH, A) == "current"
 
 
-@pytest.mark.parametrize("content", ["", "{", "nonsense"])
+@pytest.mark.parametrize(
+    "content", ["", "{", "nonsense", "[]", '{"results/x.csv": 3}', '{"x": {}}']
+)
 def test_a_damaged_ledger_is_only_slower(folder, content):
     make(A)
     remembered()
-    (folder / "results/.ledger.json").write_text(content)
+    (folder / "results/ledger.json").write_text(content)
     assert Ledger().state(PATH, A) == "current"
 
 
@@ -131,7 +140,7 @@ def test_a_ledger_that_cannot_be_written_is_no_error(folder, monkeypatch):
     ledger.state(PATH, A)
     monkeypatch.setattr(module, "write_text", lambda *_: (_ for _ in ()).throw(OSError("full")))
     ledger.save()
-    assert not (folder / "results/.ledger.json").exists()
+    assert not (folder / "results/ledger.json").exists()
 
 
 def test_states_of_many():

@@ -82,6 +82,23 @@ def test_a_job_reads_its_settings_back_as_they_were_planned(stage, one_job_per_s
     assert f"workflow_scripts/{stage}.py" in spec["sources"]
 
 
+@pytest.mark.parametrize("left_out", ["latents", "labels"])
+def test_an_input_that_a_stage_forgets_fails_when_the_plan_is_made(left_out, monkeypatch):
+    stage = {"latents": "neighbors", "labels": "scores"}[left_out]
+    where = {**DIGITS, "method": "eknn"} if stage == "scores" else DIGITS
+    planned, needs = plan(), stages()[stage].needs
+
+    def forgetful(*args, **kwargs):
+        found = needs(*args, **kwargs)
+        kept = {name: value for name, value in found.inputs.items() if name != left_out}
+        return dataclasses.replace(found, inputs=kept)
+
+    broken = dataclasses.replace(stages()[stage], needs=forgetful)
+    monkeypatch.setitem(stages(), stage, broken)
+    with pytest.raises(TypeError, match=rf"{stage}\.py: {left_out} must be both in `inputs`"):
+        planned.spec(stage, **where)
+
+
 def test_the_path_of_a_spec_tells_people_and_specs_apart():
     first, second = (
         plan(lambda c, n=n: c["scores"].update(ece_n_bins=n)).spec_path(

@@ -63,6 +63,8 @@ def test_an_edited_or_lost_spec_is_refused(tmp_path):
     path.write_text(path.read_text()[:40])
     with pytest.raises(StaleResultError, match="cannot be read"):
         read_spec(path)
+    write_spec(SPEC, tmp_path)
+    assert read_spec(path) == SPEC
     path.unlink()
     with pytest.raises(StaleResultError, match="cannot be read"):
         read_spec(path)

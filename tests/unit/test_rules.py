@@ -22,7 +22,8 @@ def rules():
 
 
 def flags(stage):
-    names = (*stages()[stage].inputs, *stages()[stage].outputs)
+    stage = stages()[stage]
+    names = (*stage.inputs, *stage.unchecked, *stage.outputs)
     return {f"--{name.rstrip('*').replace('_', '-')}" for name in names}
 
 
@@ -43,7 +44,8 @@ def test_a_rule_hands_its_script_the_files_that_the_stage_names(stage, text):
     # An input of the stage is an input of the rule, under the same name, and so for outputs.
     for flag, group, name in re.findall(r"(--[a-z-]+) \{(input|output)\.(\w+):q\}", command):
         assert flag == f"--{name.replace('_', '-')}"
-        declared = stages()[stage].inputs if group == "input" else stages()[stage].outputs
+        found = stages()[stage]
+        declared = (*found.inputs, *found.unchecked) if group == "input" else found.outputs
         assert name in {n.rstrip("*") for n in declared}
 
 
@@ -57,7 +59,7 @@ def test_a_rule_has_what_every_rule_has(stage, text):
 
 def test_no_data_set_can_have_the_name_of_a_rule_or_of_a_folder_of_results():
     common = (ROOT / "rules" / "common.smk").read_text()
-    lists = re.findall(r"(?m)^(?:TARGETS|FOLDERS) = \((.*)\)$", common)
+    lists = re.findall(r"(?ms)^(?:TARGETS|FOLDERS) = \((.*?)\)$", common)
     reserved = {*stages(), *re.findall(r"\w+", " ".join(lists))}
     files = [ROOT / "Snakefile", *(ROOT / "rules").glob("*.smk")]
     text = "\n".join(path.read_text() for path in files)

@@ -1,7 +1,10 @@
 """The declared sources of a job are the ones it really runs, and only their code counts."""
 
+import os
+import py_compile
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -13,6 +16,7 @@ from epistemic_calibration.workflow.provenance import StaleResultError
 from epistemic_calibration.workflow.sources import (
     SCRIPTS,
     check_loaded,
+    check_sources,
     code_hash,
     source_files,
     source_hashes,
@@ -225,13 +229,52 @@ def test_what_was_loaded_as_planned_is_fine(loaded, tmp_path):
     check_loaded(of_this_process(loaded), tmp_path)
 
 
-def test_a_file_edited_while_the_job_runs_is_named(loaded, tmp_path):
-    expected = {**of_this_process(loaded), loaded.name: "0" * 64}
-    with pytest.raises(StaleResultError, match=r"mine_as_loaded\.py was edited while the job ran"):
-        check_loaded(expected, tmp_path)
+def test_a_file_that_is_not_that_of_the_spec_is_named(tmp_path):
+    path = tmp_path / "mine.py"
+    path.write_text("x = 1\n")
+    expected = source_hashes(tmp_path, path)
+    assert check_sources(expected, tmp_path) == [path]
+    with pytest.raises(StaleResultError, match=r"mine\.py was edited since the run began"):
+        check_sources({**expected, "mine.py": "0" * 64}, tmp_path)
+    path.unlink()
+    with pytest.raises(StaleResultError, match=r"mine\.py was edited since the run began"):
+        check_sources(expected, tmp_path)
 
 
-def test_a_module_that_no_import_statement_shows_is_named(loaded, tmp_path):
+def test_bytecode_that_is_older_than_its_source_is_not_used(tmp_path):
+    path = tmp_path / "zz.py"
+    path.write_text("V = 0.2\n")
+    compiled = Path(py_compile.compile(str(path)))
+    # As a copy or an archive does, that brings the old time along.
+    stat = path.stat()
+    path.write_text("V = 0.7\n")
+    os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+    check_sources(source_hashes(tmp_path, path), tmp_path)
+    assert not compiled.exists()
+
+
+def test_bytecode_of_this_source_is_kept(tmp_path):
+    path = tmp_path / "zz.py"
+    path.write_text("V = 0.2\n")
+    time.sleep(0.02)
+    compiled = Path(py_compile.compile(str(path)))
+    check_sources(source_hashes(tmp_path, path), tmp_path)
+    assert compiled.exists()
+
+
+def test_a_source_with_a_fault_is_named_with_its_line(tmp_path):
+    (tmp_path / "mine.py").write_text("x = 1\nif x\n")
+    with pytest.raises(ValueError, match=r"mine\.py:2: expected ':'"):
+        source_hashes(tmp_path, tmp_path / "mine.py")
+
+
+@pytest.mark.parametrize("folder", ["", "sub"])
+def test_a_module_that_no_import_statement_shows_is_named(tmp_path, monkeypatch, folder):
+    (tmp_path / folder).mkdir(exist_ok=True)
+    (tmp_path / folder / "unseen_helper.py").write_text("x = 1\n")
+    monkeypatch.syspath_prepend(str(tmp_path / folder))
+    monkeypatch.delitem(sys.modules, "unseen_helper", raising=False)
+    __import__("unseen_helper")
     (tmp_path / "entry.py").write_text("import importlib\n")
     expected = of_this_process(tmp_path / "entry.py")
     with pytest.raises(StaleResultError, match="which no import statement of its sources shows"):

@@ -16,7 +16,7 @@ from epistemic_calibration.workflow.provenance import (
     write_receipt,
     write_spec,
 )
-from epistemic_calibration.workflow.sources import SCRIPTS, source_hashes
+from epistemic_calibration.workflow.sources import SCRIPTS, code_hash, source_hashes
 from epistemic_calibration.workflow.stage import Needs, Stage
 
 SCRIPT = """\
@@ -64,6 +64,7 @@ class Folder:
 
     def spec(self, **changes):
         source_hashes.cache_clear()
+        code_hash.cache_clear()
         spec = {
             "stage": "scale",
             "where": {"dataset": "digits"},
@@ -141,8 +142,35 @@ def test_a_source_edited_since_the_plan_leaves_no_receipt(folder):
     folder.write_script("job.settings.factor")
     done = folder.run(spec)
     assert done.returncode == 1
-    assert "scale.py was edited while the job ran" in done.stderr
+    assert "scale.py was edited since the run began" in done.stderr
+    assert not (folder.path / OUTPUTS[0]).exists()
+
+
+@pytest.mark.parametrize("name", ["scale.py", INPUT])
+def test_what_is_edited_and_restored_while_the_job_runs_leaves_no_receipt(folder, name):
+    folder.write_script(
+        f"import pathlib; p = pathlib.Path({name!r}); t = p.read_text(); "
+        "p.write_text(t + ' '); p.write_text(t)"
+    )
+    done = folder.run(folder.spec())
+    assert done.returncode == 1
+    assert f"{name} was changed while the job ran" in done.stderr
     assert receipts(folder) == []
+
+
+def test_a_job_that_does_not_finish_leaves_no_receipt_of_an_earlier_one(folder):
+    assert folder.run(folder.spec()).returncode == 0
+    assert receipts(folder) == OUTPUTS
+    folder.write_script("import os; os._exit(9)")
+    assert folder.run(folder.spec()).returncode == 9
+    assert receipts(folder) == []
+
+
+def test_paths_outside_the_results_are_refused(folder):
+    paths = ["--number", INPUT, "--scaled", "elsewhere.txt"]
+    done = folder.run(folder.spec(), *paths)
+    assert done.returncode == 1
+    assert "elsewhere.txt: paths begin with results/" in done.stderr
 
 
 def test_a_spec_of_another_stage_is_refused(folder):

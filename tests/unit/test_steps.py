@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 
 from epistemic_calibration import metrics
+from epistemic_calibration.data import DataError, raw_inventory
 from epistemic_calibration.methods.base import MethodError
 from epistemic_calibration.predictions import PredictionsError
 from epistemic_calibration.seeds import derive_seed
@@ -68,6 +69,25 @@ def run(stage, settings, inputs=None, outputs=None, where=WHERE):
     spec = {**SPEC, "stage": stage, "where": where}
     namespaces = (SimpleNamespace(**(given or {})) for given in (inputs, outputs))
     stages()[stage].step(Job(made, *namespaces, where, spec))
+
+
+def test_raw_data_that_changed_since_the_plan_are_refused(tmp_path):
+    raw = {
+        "x_train": np.zeros((4, 8, 8), np.uint8),
+        "y_train": [0, 1, 0, 1],
+        "x_test": np.zeros((2, 8, 8), np.uint8),
+        "y_test": [0, 1],
+    }
+    np.savez(tmp_path / "raw.npz", **raw)
+    source = {"source": "npz", "path": "raw.npz"}
+    settings = {"source": source, "inventory": raw_inventory(source, tmp_path)}
+    outputs = {"images": tmp_path / "images.npz", "labels": tmp_path / "labels.npz"}
+    run("images", settings, {"data_dir": tmp_path}, outputs)
+    assert read_npz(outputs["labels"])[0]["y_train"].tolist() == [0, 1, 0, 1]
+
+    np.savez(tmp_path / "raw.npz", **{**raw, "y_train": [1, 0, 1, 0]})
+    with pytest.raises(DataError, match="the raw data have changed since the run began"):
+        run("images", settings, {"data_dir": tmp_path}, outputs)
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import subprocess
 
 import numpy as np
 import pytest
@@ -47,6 +48,15 @@ def test_lost_records_and_a_checkout_rerun_nothing(project):
     for path in sorted(project.folder.rglob("*.py")):
         os.utime(path)
     assert project.planned() == []
+
+
+def test_lost_records_and_a_copy_rerun_nothing(project, tmp_path):
+    shutil.rmtree(project.folder / ".snakemake")
+    # New times, in the order of the copy.
+    subprocess.run(["cp", "-r", str(project.folder), str(tmp_path / "copy")], check=True)
+    copied = type(project)(tmp_path / "copy")
+    os.utime(copied.folder / SEED / "latents.npz")
+    assert copied.planned() == []
 
 
 def test_lost_records_and_a_change_rerun_what_depends_on_it(project):
@@ -156,8 +166,8 @@ def test_another_configuration_on_the_command_line_reruns_what_it_changes(projec
 
 
 def test_receipts_that_are_lost_have_their_results_made_again(project):
-    shutil.rmtree(project.folder / "results" / ".receipts" / "digits" / "seed0" / "scores")
-    (project.folder / "results" / ".ledger.json").unlink()
+    shutil.rmtree(project.folder / "results" / "receipts" / "digits" / "seed0" / "scores")
+    (project.folder / "results" / "ledger.json").unlink()
     planned = project.planned("results/tables/digits.md")
     assert [m for m in steps(planned) if not m.startswith("Scoring")] == []
     assert len([m for m in planned if m.startswith("Scoring")]) == 4
@@ -168,7 +178,7 @@ def test_a_dry_run_changes_nothing(project):
         return {
             path.relative_to(project.folder): path.stat().st_mtime_ns
             for path in (project.folder / "results").rglob("*")
-            if path.name != ".ledger.json" and path.is_file()
+            if path.name != "ledger.json" and path.is_file()
         }
 
     before = seen()

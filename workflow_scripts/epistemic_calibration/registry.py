@@ -67,17 +67,22 @@ def only_class(module: ModuleType, base: type) -> type[Any]:
     ValueError
         If it defines none or several.
     """
-    defined = [
+    classes = [
         value
         for value in vars(module).values()
         if inspect.isclass(value)
         and issubclass(value, base)
-        and not inspect.isabstract(value)
         and value.__module__ == module.__name__
     ]
+    defined = [value for value in classes if not inspect.isabstract(value)]
     if len(defined) != 1:
+        lacking = (
+            f"; {c.__name__} lacks {', '.join(sorted(c.__abstractmethods__))}"
+            for c in classes
+            if c not in defined
+        )
         raise ValueError(
             f"{module.__file__} must define exactly one concrete subclass of {base.__name__}, "
-            f"found {len(defined)}: {[c.__name__ for c in defined]}"
+            f"found {len(defined)}: {[c.__name__ for c in defined]}{''.join(lacking)}"
         )
     return defined[0]

@@ -3,7 +3,7 @@
 Whether a job must run is decided here, not from Snakemake's records or from modification
 times: a result is current if its receipt has the fingerprint that the plan expects, and its
 content is the one that the receipt has. So that starting a run opens no file that has not
-changed, ``results/.ledger.json`` keeps what was found, with each file's size, inode and times;
+changed, ``results/ledger.json`` keeps what was found, with each file's size, inode and times;
 where one of them differs, the file is read again. Receipts and ledger lie in ``results/``, and
 go where it goes.
 """
@@ -22,6 +22,7 @@ from epistemic_calibration.workflow.provenance import (
     file_digest,
     file_signature,
     read_receipt,
+    receipt_path,
 )
 
 State = Literal["missing", "current", "stale", "damaged"]
@@ -38,11 +39,16 @@ class Ledger:
 
     def __init__(self, base_dir: str | Path = ".") -> None:
         self.base_dir = Path(base_dir)
-        self.path = self.base_dir / "results" / ".ledger.json"
+        self.path = self.base_dir / "results" / "ledger.json"
         self._changed = False
         try:
-            self._entries = json.loads(self.path.read_text(encoding="utf-8"))
-        except (OSError, ValueError):
+            entries = json.loads(self.path.read_text(encoding="utf-8"))
+            self._entries = {
+                path: entry
+                for path, entry in entries.items()
+                if entry.keys() >= {"signature", "fingerprint", "sha256"}
+            }
+        except (OSError, ValueError, AttributeError):
             # Without it, everything is looked at anew.
             self._entries = {}
 
@@ -67,7 +73,9 @@ class Ledger:
         except FileNotFoundError:
             return "missing"
         entry = self._entries.get(path)
-        if entry is None or entry["signature"] != signature:
+        known = entry is not None and entry["signature"] == signature
+        # A job that reads the result asks for its receipt.
+        if not known or not (self.base_dir / receipt_path(path)).is_file():
             receipt = read_receipt(path, self.base_dir)
             if receipt is None or receipt["fingerprint"] != fingerprint:
                 return "stale"

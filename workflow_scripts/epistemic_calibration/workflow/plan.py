@@ -1,7 +1,7 @@
 """The plan: for each job of the benchmark, the spec that determines its outputs.
 
 The workflow asks the plan for the spec of a job and hands it over as a file; the stages, one
-file each in ``workflow_scripts/``, say what is in it. Nothing here reads a result.
+file each in ``workflow_scripts/``, say what is in it.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from epistemic_calibration.data import DataError, class_names_of, raw_inventory,
 from epistemic_calibration.methods import method_path
 from epistemic_calibration.paper.toy import load_experiment
 from epistemic_calibration.workflow.config import Config, MethodEntry
+from epistemic_calibration.workflow.ledger import Ledger
 from epistemic_calibration.workflow.provenance import fingerprint, spec_path
 from epistemic_calibration.workflow.sources import SCRIPTS, source_hashes
 from epistemic_calibration.workflow.stage import Stage
@@ -160,14 +161,18 @@ class Plan:
         tasks, size = list(self.tasks(dataset)), self.config.tasks_per_job
         return [tasks[start : start + size] for start in range(0, len(tasks), size)]
 
-    def finished_scores(self, dataset: str) -> dict[tuple[int, str], Path]:
-        """Return the score files of a data set that exist, by seed and method."""
-        paths = {
-            (seed, method): Path("results", dataset, f"seed{seed}", "scores", f"{method}.csv")
-            for seed in self.config.seeds
-            for method in self.methods(dataset)
-        }
-        return {key: path for key, path in paths.items() if (self.base_dir / path).is_file()}
+    @cache
+    def finished_scores(self, dataset: str) -> dict[tuple[int, str], str]:
+        """Return the score files of a data set that are there and current, by seed and method."""
+        ledger, finished = Ledger(self.base_dir), {}
+        for seed in self.config.seeds:
+            for method in self.methods(dataset):
+                path = f"results/{dataset}/seed{seed}/scores/{method}.csv"
+                where = {"dataset": dataset, "seed": seed, "method": method}
+                # Old scores of a method that fails now are not finished.
+                if ledger.state(path, self.fingerprint("scores", **where)) == "current":
+                    finished[seed, method] = path
+        return finished
 
     def toy_runs(self, toy: str, experiment: str) -> list[str]:
         """Return what a toy experiment is run with, one table each: methods, then controls."""
@@ -224,9 +229,13 @@ class Plan:
         """
         where = {name: str(value) for name, value in sorted(where.items())}
         needs = stages()[stage].needs(self, **where)
-        unknown = set(needs.inputs) - {name.rstrip("*") for name in stages()[stage].inputs}
-        if unknown:
-            raise TypeError(f"stage {stage} needs {unknown}, but has no such inputs")
+        # An input that the spec does not name could change, and nothing would be made again.
+        inputs = {name.rstrip("*") for name in stages()[stage].inputs}
+        if different := inputs ^ set(needs.inputs):
+            raise TypeError(
+                f"{stage}.py: {', '.join(sorted(different))} must be both in `inputs` of the stage "
+                f"and in what `needs` returns"
+            )
         return {
             "stage": stage,
             "where": where,

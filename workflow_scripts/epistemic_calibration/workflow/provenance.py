@@ -75,10 +75,11 @@ def spec_path(spec: Mapping[str, Any]) -> str:
 
 
 def write_spec(spec: Mapping[str, Any], base_dir: str | Path = ".") -> None:
-    """Write a spec where `spec_path` has it, unless it is there."""
+    """Write a spec where `spec_path` has it, unless it is there, whole."""
     path = Path(base_dir, spec_path(spec))
-    if not path.is_file():
-        write_text(path, json.dumps(spec, sort_keys=True, indent=1, allow_nan=False) + "\n")
+    text = json.dumps(spec, sort_keys=True, indent=1, allow_nan=False) + "\n"
+    if not path.is_file() or path.read_text(encoding="utf-8", errors="replace") != text:
+        write_text(path, text)
 
 
 def read_spec(path: str | Path) -> dict[str, Any]:
@@ -103,9 +104,9 @@ def read_spec(path: str | Path) -> dict[str, Any]:
 
 
 def receipt_path(path: str | Path) -> Path:
-    """Return where the receipt of a result is: results/a/b -> results/.receipts/a/b.json."""
+    """Return where the receipt of a result is: results/a/b -> results/receipts/a/b.json."""
     path = Path(path)
-    return Path(path.parts[0], ".receipts", *path.parts[1:-1], f"{path.name}.json")
+    return Path(path.parts[0], "receipts", *path.parts[1:-1], f"{path.name}.json")
 
 
 def file_signature(path: str | Path) -> list[int]:
@@ -119,11 +120,13 @@ def file_signature(path: str | Path) -> list[int]:
 
 def write_receipt(path: str | Path, fingerprint: str) -> None:
     """Write the receipt of a result that is finished; ``path`` is relative, in results/."""
+    # The signature first: what changes between the two is not vouched for.
+    signature = file_signature(path)
     receipt = {
         "path": Path(path).as_posix(),
         "fingerprint": fingerprint,
         "sha256": file_digest(path),
-        "signature": file_signature(path),
+        "signature": signature,
         "versions": versions(),
     }
     write_text(receipt_path(path), canonical_json(receipt) + "\n")
@@ -133,8 +136,9 @@ def read_receipt(path: str | Path, base_dir: str | Path = ".") -> dict[str, Any]
     """Return the receipt of a result, or None where it has none of its own."""
     try:
         receipt = json.loads(Path(base_dir, receipt_path(path)).read_text(encoding="utf-8"))
-        return receipt if receipt["path"] == Path(path).as_posix() else None
-    except (OSError, ValueError, KeyError, TypeError):
+        complete = receipt.keys() >= {"fingerprint", "sha256", "signature"}
+        return receipt if complete and receipt["path"] == Path(path).as_posix() else None
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
 
 

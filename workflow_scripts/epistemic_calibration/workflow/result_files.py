@@ -59,6 +59,8 @@ def read_tasks(
     paths = {Path(path).stem: path for path in inputs.hypotheses}
     labels = read_labels(inputs.labels)
     for task in tasks:
+        if task not in paths:
+            raise StaleResultError(f"no file of task {task} among {inputs.hypotheses}")
         arrays, record = read_npz(paths[task])
         if record["task"] != task:
             raise StaleResultError(f"{paths[task]} holds the hypotheses of task {record['task']!r}")

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import hashlib
 import os
 import sys
 from collections.abc import Iterator
 from functools import cache
+from importlib.util import cache_from_source
 from pathlib import Path
 
 from epistemic_calibration.workflow.provenance import StaleResultError
@@ -46,7 +48,7 @@ def code_hash(path: Path) -> str:
     """
     if path.suffix != ".py":
         return hashlib.sha256(path.read_bytes()).hexdigest()
-    tree = ast.parse(path.read_text(encoding="utf-8"), filename=str(path))
+    tree = _parsed(path)
     for node in ast.walk(tree):
         body = getattr(node, "body", None)
         # Any text that stands alone is a comment.
@@ -58,27 +60,57 @@ def code_hash(path: Path) -> str:
     return hashlib.sha256(ast.unparse(tree).encode()).hexdigest()
 
 
-def check_loaded(expected: dict[str, str], base_dir: Path) -> None:
-    """Check that this process has loaded the code of its spec, and no other of the user's.
+def check_sources(expected: dict[str, str], base_dir: Path) -> list[Path]:
+    """Check that the code on disk is that of a spec, and return its files.
+
+    Bytecode that Python keeps of them, and that may be of another version, is deleted: Python
+    tells it by the time of the source, which a copy or an archive may bring along.
 
     Raises
     ------
     StaleResultError
-        If a file of the project, or of a folder that the spec has files of, was edited while
-        the job ran, or was imported in a way that no import statement shows.
+        Naming the first file that differs.
     """
-    known = {_path(name, base_dir): digest for name, digest in expected.items()}
+    paths = [_path(name, base_dir) for name in expected]
+    for path, digest in zip(paths, expected.values(), strict=True):
+        if not path.is_file() or code_hash(path) != digest:
+            raise StaleResultError(f"{path} was edited since the run began. Run snakemake again")
+        compiled = Path(cache_from_source(str(path)))
+        with contextlib.suppress(OSError):
+            if compiled.stat().st_mtime_ns < path.stat().st_ctime_ns:
+                compiled.unlink()
+    return paths
+
+
+def check_loaded(expected: dict[str, str], base_dir: Path) -> None:
+    """Check that this process has loaded no code of the project or the user but that of its spec.
+
+    Raises
+    ------
+    StaleResultError
+        If a file of the project, or of the folder of a user's method, was imported in a way
+        that no import statement shows, so that editing it would rerun nothing.
+    """
+    known = {_path(name, base_dir) for name in expected}
     users = {path.parent for path in known if not path.is_relative_to(SCRIPTS)}
+    libraries = {Path(sys.prefix).resolve(), Path(sys.base_prefix).resolve()}
     for module in list(sys.modules.values()):
         path = Path(getattr(module, "__file__", None) or "/").resolve()
-        if path in known:
-            if code_hash(path) != known[path]:
-                raise StaleResultError(f"{path} was edited while the job ran. Run snakemake again")
-        elif path.suffix == ".py" and (path.is_relative_to(SCRIPTS) or path.parent in users):
+        if path in known or any(path.is_relative_to(folder) for folder in libraries):
+            continue
+        if any(path.is_relative_to(folder) for folder in (SCRIPTS, *users)):
             raise StaleResultError(
                 f"the job has loaded {path}, which no import statement of its sources shows, so "
                 f"that editing it would rerun nothing. Import it by a statement"
             )
+
+
+def _parsed(path: Path) -> ast.Module:
+    try:
+        return ast.parse(path.read_bytes(), filename=str(path))
+    except (SyntaxError, ValueError) as error:
+        where = f"{path}:{getattr(error, 'lineno', None) or 1}"
+        raise ValueError(f"{where}: {getattr(error, 'msg', error)}") from None
 
 
 def _is_text(node: ast.AST) -> bool:
@@ -96,8 +128,8 @@ def _name(path: Path, base_dir: Path) -> str:
 
 
 def _path(name: str, base_dir: Path) -> Path:
-    inside = SCRIPTS.parent / name
-    return inside if inside.is_file() else (base_dir / name).resolve()
+    mine = (base_dir / name).resolve()
+    return mine if mine.is_file() else SCRIPTS.parent / name
 
 
 @cache
@@ -122,7 +154,7 @@ def _root(path: Path, outside: Path | None = None) -> Path:
 def _imports(path: Path, root: Path) -> tuple[Path, ...]:
     if path.suffix != ".py":
         return ()
-    tree = ast.parse(path.read_text(encoding="utf-8"), filename=str(path))
+    tree = _parsed(path)
     package = path.relative_to(root).parent.parts
     modules = set(_imported_modules(tree, package))
     files = {file for module in modules for file in _files_of(module, root)}

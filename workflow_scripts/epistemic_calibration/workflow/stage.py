@@ -40,11 +40,13 @@ from typing import Any
 from epistemic_calibration.workflow.provenance import (
     StaleResultError,
     check_inputs,
+    file_signature,
     fingerprint,
     read_spec,
+    receipt_path,
     write_receipt,
 )
-from epistemic_calibration.workflow.sources import check_loaded
+from epistemic_calibration.workflow.sources import check_loaded, check_sources
 
 logger = logging.getLogger("epistemic_calibration")
 
@@ -103,6 +105,10 @@ class Stage:
         Gets a `Job`; reads its inputs, calls the library, writes its outputs.
     inputs, outputs : tuple of str
         Names of files, each an option of the script; ``name*`` where there may be any number.
+        ``needs`` must tell the fingerprints of every input.
+    unchecked : tuple of str
+        Names of further paths that the step reads, which have no fingerprints: what is in them
+        is told apart by the settings, or is no property of the result.
     """
 
     settings: type
@@ -110,6 +116,7 @@ class Stage:
     step: Callable[[Job], None]
     inputs: tuple[str, ...] = ()
     outputs: tuple[str, ...] = ()
+    unchecked: tuple[str, ...] = ()
 
     def run(self) -> None:
         """Do the job of the command line: check the inputs, call the step, write receipts.
@@ -120,9 +127,10 @@ class Stage:
         parser = argparse.ArgumentParser(description=sys.modules["__main__"].__doc__)
         parser.add_argument("--spec", required=True, help="file of the job's spec")
         parser.add_argument("--log", type=Path, help="file for progress lines, or the screen")
-        for name in (*self.inputs, *self.outputs):
-            flag, several = _flag(name), name.endswith("*")
-            parser.add_argument(flag, nargs="*" if several else None, required=not several)
+        for name in (*self.inputs, *self.unchecked, *self.outputs):
+            several = {"nargs": "*", "default": []}
+            options = several if name.endswith("*") else {"required": True}
+            parser.add_argument(_flag(name), **options)
         args = vars(parser.parse_args())
         _start_logging(args["log"])
         started = time.perf_counter()
@@ -138,16 +146,29 @@ class Stage:
 
     def _run(self, args: Mapping[str, Any]) -> None:
         spec = read_spec(args["spec"])
+        for name in (*self.inputs, *self.outputs):
+            for path in _listed(args[name.rstrip("*")]):
+                if Path(path).parts[:1] != ("results",):
+                    raise ValueError(f"{path}: paths begin with results/, in the working folder")
         if spec["stage"] != Path(sys.argv[0]).stem:
             raise StaleResultError(f"{args['spec']} is a spec of the stage {spec['stage']}")
         _limit_threads(spec["threads"])
         logger.info("start %s %s, %d thread(s)", spec["stage"], spec["where"], spec["threads"])
         inputs, outputs = (
             {name.rstrip("*"): args[name.rstrip("*")] for name in names}
-            for names in (self.inputs, self.outputs)
+            for names in ((*self.inputs, *self.unchecked), self.outputs)
         )
+        read = [path for name in spec["inputs"] for path in _listed(inputs[name])]
+        # What is replaced after it was checked and put back before the end leaves its mark.
+        before = {path: file_signature(path) for path in map(Path, read) if path.is_file()}
+        sources = check_sources(spec["sources"], Path.cwd())
+        before |= {path: file_signature(path) for path in sources}
         for name, expected in spec["inputs"].items():
             check_inputs(_listed(inputs[name]), _listed(expected))
+        written = [path for paths in outputs.values() for path in _listed(paths)]
+        for path in written:
+            # A receipt of an earlier job must not speak for what is written now.
+            receipt_path(path).unlink(missing_ok=True)
         self.step(
             Job(
                 settings=self.settings(**spec["settings"]),
@@ -157,10 +178,12 @@ class Stage:
                 spec=spec,
             )
         )
+        for path, signature in before.items():
+            if not path.is_file() or file_signature(path) != signature:
+                raise StaleResultError(f"{path} was changed while the job ran. Run snakemake again")
         check_loaded(spec["sources"], Path.cwd())
-        for paths in outputs.values():
-            for path in _listed(paths):
-                write_receipt(path, fingerprint(spec))
+        for path in written:
+            write_receipt(path, fingerprint(spec))
 
     def spec_settings(self, settings: Any) -> dict[str, Any]:
         """Return the settings of a job as they stand in its spec.

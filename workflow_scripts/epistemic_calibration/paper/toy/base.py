@@ -73,6 +73,9 @@ class Experiment:
         signature = inspect.signature(self.run).parameters
         names = [name for name in signature if name not in _NOT_SETTINGS]
         # Without what the function returns: pandas is not imported here.
+        bare = [name for name in names if name not in self.run.__annotations__]
+        if bare:
+            raise TypeError(f"{self.run.__module__}.run lacks annotations of {', '.join(bare)}")
         annotations = {name: self.run.__annotations__[name] for name in names}
         hints = get_type_hints(
             SimpleNamespace(__annotations__=annotations),
