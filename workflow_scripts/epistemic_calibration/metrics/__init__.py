@@ -5,6 +5,7 @@ Where several metrics are computed from the same labels and hypotheses, a `Sampl
 both saves repeated checks, moments and bins.
 """
 
+from epistemic_calibration.metrics._clusters import Estimate
 from epistemic_calibration.metrics._sample import Sample
 from epistemic_calibration.metrics.binning import assign_bins
 from epistemic_calibration.metrics.calibration import (
@@ -40,12 +41,27 @@ from epistemic_calibration.metrics.hypothesis_tests import (
     holm_correction,
     mean_calibration_test,
 )
+from epistemic_calibration.metrics.one_label import (
+    ReducibleErrorBounds,
+    bounds_from_one_label,
+    mean_bounds_from_one_label,
+)
 from epistemic_calibration.metrics.over_tasks import (
     ErrorDifference,
     compare_mean_corrected_errors,
     mean_corrected_error,
 )
 from epistemic_calibration.metrics.recalibration import SecondOrderRecalibrator
+from epistemic_calibration.metrics.second_order import (
+    SecondOrderCurve,
+    SecondOrderError,
+    finite_draws_factor,
+    mean_second_order_error,
+    second_order_curve,
+    second_order_error,
+    second_order_test,
+    true_second_order_error,
+)
 
 __all__ = [
     "BinStatistics",
@@ -54,14 +70,19 @@ __all__ = [
     "EECEParts",
     "ErrorDifference",
     "ErrorSplit",
+    "Estimate",
     "HypothesisTest",
     "LowerBound",
+    "ReducibleErrorBounds",
     "Sample",
+    "SecondOrderCurve",
+    "SecondOrderError",
     "SecondOrderRecalibrator",
     "SmoothCalibrationCurve",
     "accuracy",
     "assign_bins",
     "auroc",
+    "bounds_from_one_label",
     "brier_score",
     "calibration_curve",
     "compare_mean_corrected_errors",
@@ -72,11 +93,18 @@ __all__ = [
     "epistemic_independence_test",
     "expected_calibration_error",
     "expected_epistemic_calibration_error",
+    "finite_draws_factor",
     "holm_correction",
     "log_loss",
+    "mean_bounds_from_one_label",
     "mean_calibration_test",
     "mean_corrected_error",
+    "mean_second_order_error",
+    "second_order_curve",
+    "second_order_error",
+    "second_order_test",
     "smooth_calibration_curve",
     "split_epistemic_calibration_error",
     "true_epistemic_calibration_error",
+    "true_second_order_error",
 ]

@@ -1,0 +1,254 @@
+"""What one label per input tells of the error that a method could avoid: bounds.
+
+The Brier score is E[(p* − Δ)²] + E[p*(1 − p*)], where p* = P(Y = 1 | x). With one label per input
+the two cannot be told apart, but the second is at most the Brier score of any predictor.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from epistemic_calibration.metrics._clusters import (
+    Estimate,
+    check_groups,
+    mean_of_groups,
+    ratio_of_means,
+    summary_line,
+)
+from epistemic_calibration.metrics._validation import (
+    check_fraction,
+    check_labels,
+    check_positive_integer,
+    check_probabilities,
+    check_uncertainty,
+)
+from epistemic_calibration.metrics.second_order import finite_draws_factor
+
+
+@dataclass(frozen=True, repr=False)
+class ReducibleErrorBounds:
+    """What one label per input says of the reducible error E[(p* − Δ)²].
+
+    Attributes
+    ----------
+    lower : Estimate
+        Brier(method) − Brier(reference), signed: below 0 where the reference is worse.
+    upper : Estimate
+        Brier(method).
+    ci_low, ci_high : float
+        The reducible error lies between them at ``confidence_level``; at least 0.
+    share_low, share_high : float
+        Likewise for uncertainty / reducible; NaN if no uncertainty is given. ``share_high``
+        is inf where the reducible error may be 0.
+    confidence_level : float
+    """
+
+    lower: Estimate
+    upper: Estimate
+    ci_low: float
+    ci_high: float
+    share_low: float
+    share_high: float
+    confidence_level: float
+
+    def __repr__(self) -> str:
+        return "\n".join(
+            [
+                "ReducibleErrorBounds(",
+                f"  lower      {summary_line(self.lower)}",
+                f"  upper      {summary_line(self.upper)}",
+                f"  reducible  in [{self.ci_low:.4g}, {self.ci_high:.4g}]",
+                f"  share      in [{self.share_low:.4g}, {self.share_high:.4g}]",
+                ")",
+            ]
+        )
+
+
+def bounds_from_one_label(
+    y_true: ArrayLike,
+    prediction: ArrayLike,
+    reference: ArrayLike,
+    *,
+    epistemic_uncertainty: ArrayLike | None = None,
+    n_hypotheses: int | None = None,
+    groups: ArrayLike | None = None,
+    random_state: int = 0,
+    confidence_level: float = 0.95,
+) -> ReducibleErrorBounds:
+    """Return bounds of the reducible error that one label per input gives.
+
+    The Brier score is E[(p* − Δ)²] + E[p*(1 − p*)], and the second term is at most the Brier
+    score of any predictor, so
+
+        Brier(method) − Brier(reference) <= E[(p* − Δ)²] <= Brier(method).
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_samples,), labels in {0, 1}
+    prediction : array-like of shape (n_samples,)
+        Mean prediction Δ of the method, in [0, 1].
+    reference : array-like of shape (n_samples,) or (n_references, n_samples)
+        Predictions in [0, 1] of a better method, made without these labels. Of several, the
+        best on one half of the groups serves on the other half, and the reverse, so that the
+        choice does not flatter the one chosen.
+    epistemic_uncertainty : array-like of shape (n_samples,), optional
+        EU, >= 0; gives bounds of the share of the error that is reported.
+    n_hypotheses : int >= 2, optional
+        Number H of draws that EU is the variance (ddof 0) of, for c_H = (H + 1)/(H − 1); by
+        default c_H = 1.
+    groups : array-like of shape (n_samples,), optional
+        Clusters of inputs, as in :func:`second_order_error`.
+    random_state : int, default 0
+        Seed of the halves, where there are several references.
+    confidence_level : float in (0, 1), default 0.95
+
+    Raises
+    ------
+    ValueError
+        If labels are not 0 and 1, predictions are not in [0, 1], or lengths differ.
+
+    See Also
+    --------
+    mean_bounds_from_one_label : of several tasks that share their inputs.
+    second_order_error : an estimate, from several labels per input.
+
+    Examples
+    --------
+    A predictor that is too cautious by 0.15 everywhere, so that E[(p* − Δ)²] = 0.0225, beside a
+    reference that knows p*:
+
+    >>> import numpy as np
+    >>> from epistemic_calibration import metrics
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.choice([0.05, 0.95], 10_000)
+    >>> y = rng.random(10_000) < p
+    >>> metrics.bounds_from_one_label(y, np.clip(p, 0.2, 0.8), p)
+    ReducibleErrorBounds(
+      lower      0.0217 ± 0.000671 [0.0203, 0.02294]
+      upper      0.0717 ± 0.00134 [0.06912, 0.07439]
+      reducible  in [0.0203, 0.07439]
+      share      in [nan, nan]
+    )
+    """
+    return mean_bounds_from_one_label(
+        [y_true],
+        [prediction],
+        [reference],
+        epistemic_uncertainty=None if epistemic_uncertainty is None else [epistemic_uncertainty],
+        n_hypotheses=n_hypotheses,
+        groups=groups,
+        random_state=random_state,
+        confidence_level=confidence_level,
+    )
+
+
+def mean_bounds_from_one_label(
+    y_true: Sequence[ArrayLike],
+    prediction: Sequence[ArrayLike],
+    reference: Sequence[ArrayLike],
+    *,
+    epistemic_uncertainty: Sequence[ArrayLike] | None = None,
+    n_hypotheses: int | None = None,
+    groups: ArrayLike | None = None,
+    random_state: int = 0,
+    confidence_level: float = 0.95,
+) -> ReducibleErrorBounds:
+    """Return bounds of the mean reducible error over tasks that share their inputs.
+
+    Parameters
+    ----------
+    y_true, prediction, reference, epistemic_uncertainty
+        One array a task, each as in :func:`bounds_from_one_label`.
+    n_hypotheses, groups, random_state, confidence_level
+        As there, for all tasks.
+
+    Raises
+    ------
+    ValueError
+        As there, or if the numbers of arrays or their lengths differ.
+
+    See Also
+    --------
+    mean_second_order_error : an estimate, from several labels per input.
+
+    Examples
+    --------
+    Three classes, and a method that knows nothing:
+
+    >>> import numpy as np
+    >>> from epistemic_calibration import metrics
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.dirichlet([1, 1, 1], 5000)
+    >>> y = rng.multinomial(1, p)
+    >>> bounds = metrics.mean_bounds_from_one_label(y.T, [np.full(5000, 1 / 3)] * 3, p.T)
+    >>> truth = float(np.mean((p - 1 / 3) ** 2))
+    >>> bounds.ci_low < truth < bounds.ci_high
+    True
+    """
+    level = check_fraction(confidence_level, name="confidence_level")
+    n_tasks = len(y_true)
+    given = {
+        "prediction": prediction,
+        "reference": reference,
+        "epistemic_uncertainty": epistemic_uncertainty,
+    }
+    for name, values in given.items():
+        if values is not None and len(values) != n_tasks:
+            raise ValueError(f"{name} has {len(values)} tasks, y_true has {n_tasks}")
+    if n_tasks == 0:
+        raise ValueError("y_true must have one array for each task, got none")
+    n_samples = len(check_labels(y_true[0]))
+    groups = check_groups(groups, np.ones(n_samples, dtype=bool))
+    factor = 1.0
+    if n_hypotheses is not None:
+        factor = finite_draws_factor(
+            check_positive_integer(n_hypotheses, name="n_hypotheses", minimum=2)
+        )
+    brier, gain, uncertainty = np.zeros((3, n_samples))
+    for t in range(n_tasks):
+        y = check_labels(y_true[t])
+        if len(y) != n_samples:
+            raise ValueError(f"y_true has tasks of {n_samples} and of {len(y)} samples")
+        p = check_probabilities(prediction[t], name="prediction", n_samples=n_samples)
+        loss = (y - p) ** 2
+        brier += loss / n_tasks
+        gain += (loss - _reference_loss(y, reference[t], groups, random_state)) / n_tasks
+        if epistemic_uncertainty is not None:
+            uncertainty += (
+                factor * check_uncertainty(epistemic_uncertainty[t], n_samples=n_samples) / n_tasks
+            )
+    lower = mean_of_groups(gain, groups, level)
+    upper = mean_of_groups(brier, groups, level, least=0.0)
+    share_low = share_high = math.nan
+    if epistemic_uncertainty is not None:
+        share_low = ratio_of_means(uncertainty, brier, groups, level, least=0.0).ci_low
+        share_high = ratio_of_means(uncertainty, gain, groups, level, least=0.0).ci_high
+    return ReducibleErrorBounds(
+        lower=lower,
+        upper=upper,
+        ci_low=max(lower.ci_low, 0.0),
+        ci_high=upper.ci_high,
+        share_low=share_low,
+        share_high=share_high,
+        confidence_level=level,
+    )
+
+
+def _reference_loss(
+    y: np.ndarray, reference: ArrayLike, groups: np.ndarray, random_state: int
+) -> np.ndarray:
+    references = np.asarray(reference)
+    if references.ndim != 2:
+        return (y - check_probabilities(references, name="reference", n_samples=len(y))) ** 2
+    losses = np.stack(
+        [(y - check_probabilities(p, name="reference", n_samples=len(y))) ** 2 for p in references]
+    )
+    in_first = np.random.default_rng(random_state).permutation(groups.max() + 1)[groups] % 2 == 0
+    best_of_first = losses[:, in_first].mean(axis=1).argmin()
+    best_of_second = losses[:, ~in_first].mean(axis=1).argmin()
+    return np.where(in_first, losses[best_of_second], losses[best_of_first])
