@@ -113,6 +113,14 @@ def test_a_report_of_stale_results_says_so(project):
     assert "results are not those that the configuration and the sources ask for" in done.stderr
 
 
+def test_a_run_until_a_stage_leaves_the_rest_to_the_next(project):
+    project.configure(change_forest)
+    project.run("digits", "--until", "hypotheses_digits_0", "hypotheses_digits_1")
+    with np.load(project.folder / FOREST) as file:
+        assert file["hypotheses"].shape[1] == 6
+    assert "Scoring random_forest on digits, seed 0" in project.planned("digits")
+
+
 def test_one_number_edited_in_the_scores_does_not_reach_the_tables(project):
     path = project.folder / SEED / "scores" / "eknn.csv"
     stat, text = path.stat(), path.read_text()
