@@ -238,8 +238,9 @@ def second_order_error(
     in closed form). Least squares on EU, which is noisy, would find .8 for 1 at H = 20.
 
     Intervals of means allow for their skewness (Hall, 1992), those of ``share`` and ``slope``
-    are Fieller's (1954). With fewer than about 60 expected positives, or negatives, those of
-    ``slope`` and ``size_error`` are too narrow.
+    are Fieller's (1954). Where the probabilities of the rarer class add up to little, they are
+    too narrow: that of ``slope`` below about 100, those of ``size_error`` and ``gap`` below
+    about 30.
 
     References
     ----------
