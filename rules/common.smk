@@ -71,15 +71,14 @@ except (ValueError, RuntimeError) as error:
 
 
 def jobs_of_stages(dag):
-    """The jobs of a DAG whose outputs have receipts, with the path of their spec."""
+    """The jobs of a DAG whose outputs have receipts, each with its stage and wildcards."""
     jobs = [job for job in dag.jobs if "spec" in job.params.keys()]
-    return [(job, job.params.spec) for job in jobs if job.params.spec in plan.asked]
+    return [(job, *plan.asked[job.params.spec]) for job in jobs if job.params.spec in plan.asked]
 
 
 def expected_outputs(dag):
     """The outputs of a DAG, each with the fingerprint that the plan expects it to have."""
-    for job, spec in jobs_of_stages(dag):
-        stage, where = plan.asked[spec]
+    for job, stage, where in jobs_of_stages(dag):
         fingerprint = plan.fingerprint(stage, **where)
         yield from ((str(path), fingerprint) for path in job.output)
 
@@ -118,13 +117,12 @@ async def update_needrun(dag, *args, **kwargs):
             f"{len(LEFT_STALE)} results are not those that the configuration and the sources ask "
             f"for: {first_of(sorted(LEFT_STALE))}. Run snakemake for them first"
         )
-    for job, spec in jobs_of_stages(dag):
+    for job, stage, where in jobs_of_stages(dag):
         if job in needed and not workflow.dryrun:
-            stage, where = plan.asked[spec]
             try:
                 write_spec(plan.spec(stage, **where))
             except OSError as error:
-                logger.warning(f"{spec} cannot be written: {error}")
+                logger.warning(f"{job.params.spec} cannot be written: {error}")
 
 
 async def no_time(job):

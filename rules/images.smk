@@ -14,7 +14,7 @@ rule images:
         mem_mb=growing(4000),
         runtime=growing(30),
         # Where the data lie is no property of the result, so it is not in the spec.
-        data_dir=os.path.expanduser(CONFIG.data_dir),
+        data_dir=str(plan.data_dir),
     params:
         spec=spec("images"),
     message:

@@ -56,8 +56,9 @@ def step(job):
     )
     scores = read_tables(job.inputs.scores)
     table = comparisons_table(differences, scores, job.where["dataset"], settings.methods)
+    contents = table.contents()
     for path in job.outputs.tables:
-        write_text(path, table.contents()[Path(path).suffix])
+        write_text(path, contents[Path(path).suffix])
 
 
 STAGE = Stage(

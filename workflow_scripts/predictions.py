@@ -27,18 +27,17 @@ def step(job):
 
     import numpy as np
 
-    from epistemic_calibration.data.base import task_name
     from epistemic_calibration.predictions import PredictionsError, read_predictions
-    from epistemic_calibration.workflow.provenance import file_digest, read_npz, write_npz
+    from epistemic_calibration.workflow.provenance import file_digest, write_npz
+    from epistemic_calibration.workflow.result_files import read_labels
 
-    labels, _ = read_npz(job.inputs.labels, ["y_test", "class_names"])
-    positive_class = {task_name(str(name)): k for k, name in enumerate(labels["class_names"])}
+    labels = read_labels(job.inputs.labels)
     for given, output in zip(job.inputs.predictions, job.outputs.hypotheses, strict=True):
         task = Path(output).stem
         if file_digest(given) != job.settings.digests[task]:
             raise PredictionsError(f"{given} has changed since the run began. Run again")
         arrays = read_predictions(given)
-        expected = (labels["y_test"] == positive_class[task]).astype(np.uint8)
+        expected = labels[task]
         if len(arrays["y_true"]) != len(expected):
             raise PredictionsError(
                 f"{given} has {len(arrays['y_true'])} samples, but the test set of "

@@ -34,8 +34,9 @@ def step(job):
         stages=STAGES,
         seeds=settings.seeds,
     )
+    contents = table.contents()
     for path in job.outputs.tables:
-        write_text(path, table.contents()[Path(path).suffix])
+        write_text(path, contents[Path(path).suffix])
 
 
 STAGE = Stage(

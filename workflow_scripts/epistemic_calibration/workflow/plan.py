@@ -212,7 +212,7 @@ class Plan:
         return path
 
     def spec(self, stage: str, **where: Any) -> dict[str, Any]:
-        """Return the spec of a job.
+        """Return the spec of a job, which is made once; it must not be changed.
 
         Parameters
         ----------
@@ -227,7 +227,11 @@ class Plan:
         ValueError
             If the configuration asks for what there is not.
         """
-        where = {name: str(value) for name, value in sorted(where.items())}
+        return self._spec(stage, _sorted_items(where))
+
+    @cache
+    def _spec(self, stage: str, items: tuple[tuple[str, str], ...]) -> dict[str, Any]:
+        where = dict(items)
         needs = stages()[stage].needs(self, **where)
         # An input that the spec does not name could change, and nothing would be made again.
         inputs = {name.rstrip("*") for name in stages()[stage].inputs}

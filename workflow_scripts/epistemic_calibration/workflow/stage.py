@@ -182,8 +182,9 @@ class Stage:
             if not path.is_file() or file_signature(path) != signature:
                 raise StaleResultError(f"{path} was changed while the job ran. Run snakemake again")
         check_loaded(spec["sources"], Path.cwd())
+        made_from = fingerprint(spec)
         for path in written:
-            write_receipt(path, fingerprint(spec))
+            write_receipt(path, made_from)
 
     def spec_settings(self, settings: Any) -> dict[str, Any]:
         """Return the settings of a job as they stand in its spec.
