@@ -207,6 +207,19 @@ def score_files(dataset, suffix=".csv"):
     )
 
 
+def table_inputs(dataset):
+    """What tables and figures of a data set are made of: its scores, and bounds beside them."""
+    bounds = expand(f"results/{dataset}/seed{{seed}}/bounds.csv", seed=CONFIG.seeds)
+    return [*score_files(dataset), *bounds]
+
+
+def label_counts_file(wildcards):
+    """The label counts of a data set, where there are several labels of each test image."""
+    if not plan.has_label_counts(wildcards.dataset):
+        return []
+    return f"results/{wildcards.dataset}/label_counts.npz"
+
+
 def sensitivity_files(dataset):
     """Tables of how the estimates move, of the first seed."""
     folder = f"results/{dataset}/seed{CONFIG.seeds[0]}/sensitivity"

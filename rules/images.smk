@@ -22,3 +22,28 @@ rule images:
     shell:
         python("images.py")
         + " --data-dir {resources.data_dir:q} --images {output.images:q} --labels {output.labels:q}"
+
+
+rule label_counts:
+    input:
+        labels="results/{dataset}/labels.npz",
+    output:
+        "results/{dataset}/label_counts.npz",
+    log:
+        "results/logs/{dataset}/label_counts.log",
+    benchmark:
+        "results/benchmarks/{dataset}/label_counts.tsv"
+    conda:
+        "../envs/torch.yaml"
+    threads: CONFIG.threads
+    resources:
+        mem_mb=growing(2000),
+        runtime=growing(10),
+        data_dir=str(plan.data_dir),
+    params:
+        spec=spec("label_counts"),
+    message:
+        "Reading the several labels of each test image of {wildcards.dataset}"
+    shell:
+        python("label_counts.py") + " --labels {input.labels:q} --data-dir {resources.data_dir:q}"
+        " --label-counts {output:q}"

@@ -1,6 +1,6 @@
 rule tables:
     input:
-        scores=lambda wildcards: score_files(wildcards.dataset),
+        scores=lambda wildcards: table_inputs(wildcards.dataset),
     output:
         table_files("results/tables", captions=True),
     log:
@@ -115,7 +115,7 @@ rule runtimes:
 
 rule figures:
     input:
-        scores=lambda wildcards: score_files(wildcards.dataset),
+        scores=lambda wildcards: table_inputs(wildcards.dataset),
     output:
         figure_files(),
     log:

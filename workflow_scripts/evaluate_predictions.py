@@ -2,7 +2,8 @@
 
 The file is an .npz with `hypotheses` (n_samples, n_hypotheses) and `y_true` (n_samples,), or
 a .csv with a column y_true and one column for each hypothesis; both may hold `prediction`
-and `epistemic_uncertainty` where the model reports its own.
+and `epistemic_uncertainty` where the model reports its own. With `n_positive` and `n_labels`,
+several labels per input, the size of the uncertainty is scored, too.
 """
 
 import argparse

@@ -16,7 +16,7 @@ def needs(plan, dataset):
     packages = ("epistemic_calibration.report.figures", "epistemic_calibration.scoring")
     return Needs(
         Settings(methods=plan.methods_shown(plan.methods(dataset))),
-        {"scores": plan.score_fingerprints(dataset)},
+        {"scores": plan.table_fingerprints(dataset)},
         sources=[path for package in packages for path in registered_files(package)],
     )
 

@@ -15,9 +15,14 @@ class Settings:
 def needs(plan, dataset):
     from epistemic_calibration.registry import module_path
 
-    source = plan.config.datasets[dataset].source
+    # What only the scores depend on must not fit anything again.
+    source = {**plan.config.datasets[dataset].source, "label_counts": None}
     settings = Settings(source=source, inventory=plan.raw_inventory(dataset))
-    return Needs(settings, sources=[module_path("epistemic_calibration.data", source["source"])])
+    # What a job loads by name.
+    loaded = [source["source"], *(["_several_labels"] if source["annotations"] else [])]
+    return Needs(
+        settings, sources=[module_path("epistemic_calibration.data", name) for name in loaded]
+    )
 
 
 def step(job):
@@ -34,8 +39,8 @@ def step(job):
         raise DataError("the raw data have changed since the run began. Run snakemake again")
     write_npz(job.outputs.images, {"x_train": data.x_train, "x_test": data.x_test}, job.spec)
     labels = {"y_train": data.y_train, "y_test": data.y_test}
-    names = np.array(data.class_names)
-    write_npz(job.outputs.labels, {**labels, "class_names": names}, job.spec)
+    names = {"class_names": np.array(data.class_names), "test_rows": np.asarray(data.test_rows)}
+    write_npz(job.outputs.labels, {**labels, **names}, job.spec)
 
 
 # Where the raw data lie is no property of the result, so nothing is asked of `data_dir`.

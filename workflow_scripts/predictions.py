@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from epistemic_calibration.workflow.stage import Needs, Stage
+from epistemic_calibration.workflow.stage import Needs, Stage, logger
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,6 +37,13 @@ def step(job):
         if file_digest(given) != job.settings.digests[task]:
             raise PredictionsError(f"{given} has changed since the run began. Run again")
         arrays = read_predictions(given)
+        for name in ("n_positive", "n_labels"):
+            if arrays.pop(name, None) is not None:
+                logger.warning(
+                    "%s: %s is not used: give label_counts of the data set, for all methods",
+                    given,
+                    name,
+                )
         expected = labels[task]
         if len(arrays["y_true"]) != len(expected):
             raise PredictionsError(

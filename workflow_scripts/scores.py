@@ -17,11 +17,15 @@ def needs(plan, dataset, seed, method):
 
     block = plan.config.datasets[dataset]
     fitted = plan.fit_stage(method)
+    counts = []
+    if plan.has_label_counts(dataset):
+        counts = [plan.fingerprint("label_counts", dataset=dataset)]
     return Needs(
         Settings(tasks=list(plan.tasks(dataset)), scores=block.scores.model_dump()),
         {
             "hypotheses": plan.fingerprint(fitted, dataset=dataset, seed=seed, method=method),
             "labels": plan.fingerprint("images", dataset=dataset),
+            "label_counts": counts,
         },
         sources=registered_files("epistemic_calibration.scoring"),
     )
@@ -30,8 +34,8 @@ def needs(plan, dataset, seed, method):
 def step(job):
     """Write a row per task and score, and rows that all tasks have together.
 
-    What other methods are compared with goes to a file beside them: ``mean_prediction`` and
-    ``bins``, each of shape (n_tasks, n_samples).
+    What is needed of each input to compare methods goes to a file beside them: the arrays of
+    `Scorer.compared`, each of shape (n_tasks, n_samples).
     """
     import numpy as np
     import pandas as pd
@@ -42,15 +46,15 @@ def step(job):
     from epistemic_calibration.workflow.result_files import SCORE_COLUMNS, read_tasks
 
     settings = job.settings
-    rows, samples = [], []
+    rows, summaries, compared = [], [], []
     for task, arrays, diagnostics in read_tasks(job.inputs, settings.tasks):
         scorer = Scorer(arrays, settings.scores)
         rows += [{"task": task, **row} for row in scorer.rows(diagnostics)]
-        samples.append((scorer.y_true, scorer.mean, scorer.corrected_bins))
+        summaries.append(scorer.summaries())
+        compared.append(scorer.compared())
         logger.info("task %s scored", task)
-    rows += rows_of_all_tasks(samples, settings.scores)
-    _, means, bins = (np.stack(part) for part in zip(*samples, strict=True))
-    arrays = {"mean_prediction": means, "bins": bins}
+    rows += rows_of_all_tasks(summaries, settings.scores)
+    arrays = {name: np.stack([of_task[name] for of_task in compared]) for name in compared[0]}
     write_npz(job.outputs.compared, arrays, job.spec, tasks=settings.tasks)
     table = pd.DataFrame(rows).assign(**job.where)
     with atomic_path(job.outputs.scores) as path:
@@ -58,7 +62,11 @@ def step(job):
 
 
 STAGE = Stage(
-    Settings, needs, step, inputs=("hypotheses*", "labels"), outputs=("scores", "compared")
+    Settings,
+    needs,
+    step,
+    inputs=("hypotheses*", "labels", "label_counts*"),
+    outputs=("scores", "compared"),
 )
 
 if __name__ == "__main__":

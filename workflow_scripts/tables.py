@@ -30,7 +30,7 @@ def sources():
 
 
 def needs(plan, dataset):
-    scores = plan.score_fingerprints(dataset)
+    scores = plan.table_fingerprints(dataset)
     return Needs(settings_of(plan, dataset), {"scores": scores}, sources=sources())
 
 

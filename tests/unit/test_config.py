@@ -110,6 +110,9 @@ def test_the_resolved_configuration_is_plain_data():
         "split_seed": 0,
         "max_train": None,
         "max_test": None,
+        "label_counts": None,
+        "annotations": None,
+        "held_out_fraction": 0.2,
     }
 
 
@@ -522,14 +525,15 @@ def test_all_faults_are_told_at_once(config):
 
 
 def test_a_key_of_another_source_is_told_with_those_that_the_source_has(config):
-    config["datasets"]["mnist"] |= {"path": "pictures", "test_fraction": 0.2}
+    config["datasets"]["mnist"] |= {"path": "pictures", "split_seed": 2}
     with pytest.raises(ConfigError) as caught:
         resolve_config(config)
-    overrides = {"latents", "scores", *available_encoders()}
-    allowed = ", ".join(sorted({"name", "source", "tasks", "max_train", "max_test", *overrides}))
+    keys = {"source", "tasks", "latents", "scores", *available_encoders()}
+    keys |= {field.name for field in dataclasses.fields(load_source("torchvision"))}
+    allowed = ", ".join(sorted(keys))
     assert caught.value.faults == [
         f"datasets.mnist.path: unknown key; allowed: {allowed}",
-        f"datasets.mnist.test_fraction: unknown key; allowed: {allowed}",
+        f"datasets.mnist.split_seed: unknown key; allowed: {allowed}",
     ]
 
 

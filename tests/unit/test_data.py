@@ -68,7 +68,8 @@ def test_every_source_keeps_the_contract(name):
 def test_the_fields_of_a_source_are_its_configuration_keys(name, keys):
     fields = dataclasses.fields(load_source(name))
     required = {field.name: field.default is dataclasses.MISSING for field in fields}
-    assert required == {"max_train": False, "max_test": False, **keys}
+    common = ("max_train", "max_test", "label_counts", "annotations", "held_out_fraction")
+    assert required == {**dict.fromkeys(common, False), **keys}
 
 
 @pytest.mark.parametrize("value", ["red", 4])
@@ -114,7 +115,8 @@ def test_a_new_source_is_one_file(tmp_path):
         "        images = np.zeros((20, self.size, 4, 1), np.uint8)\n"
         "        labels = np.arange(20) % 2\n"
         "        chosen = self.chosen_rows(labels, 'train')\n"
-        "        return ImageDataset(images[chosen], labels[chosen], images, labels, ('a', 'b'))\n"
+        "        train, rows = (images[chosen], labels[chosen]), np.arange(20)\n"
+        "        return ImageDataset(*train, images, labels, ('a', 'b'), rows)\n"
         "    def class_names(self, data_dir):\n"
         "        return ('a', 'b')\n"
         "    def inventory(self, data_dir):\n"
@@ -222,7 +224,7 @@ def test_pixels_are_float32_in_0_1():
 def image_dataset(**changes):
     images = np.zeros((4, 5, 6, 1), np.uint8)
     parts = {"x_train": images, "y_train": np.array([0, 1, 0, 1]), "x_test": images[:2]}
-    parts |= {"y_test": np.array([1, 0]), "class_names": ("a", "b")}
+    parts |= {"y_test": np.array([1, 0]), "class_names": ("a", "b"), "test_rows": np.arange(2)}
     return ImageDataset(**{**parts, **changes})
 
 

@@ -12,7 +12,7 @@ import threading
 import numpy as np
 import pytest
 
-from epistemic_calibration.data import DataError, class_names_of, load_images
+from epistemic_calibration.data import DataError, _download, class_names_of, load_images
 from epistemic_calibration.data import torchvision as source
 
 
@@ -216,7 +216,7 @@ def test_a_server_that_keeps_silent_is_given_up(offline, tmp_path, monkeypatch):
 
     from torchvision.datasets import MNIST
 
-    monkeypatch.setattr(source, "_TIMEOUT", 0.2)
+    monkeypatch.setattr(_download, "TIMEOUT", 0.2)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         port = silent.getsockname()[1]
         monkeypatch.setattr(MNIST, "mirrors", [f"http://127.0.0.1:{port}/"])

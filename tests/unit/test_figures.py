@@ -22,6 +22,8 @@ from epistemic_calibration.report.figures import (
     calibration_map,
     calibration_maps,
     eece_parts,
+    error_against_uncertainty,
+    two_questions,
 )
 from epistemic_calibration.report.style import COLUMN_WIDTH, PAPER_METHODS, method_styles
 
@@ -59,6 +61,37 @@ def make_scores(n_seeds=2, corrected=True, shift=0.0005):
         rows += [("toy", seed, method, task, metric, v) for metric, v in values.items()]
     columns = ["dataset", "seed", "method", "task", "metric", "value"]
     return pd.DataFrame(rows, columns=columns).assign(scope="task")
+
+
+SHARES = {"mine": 0.04, "random_forest": 0.9, "centroids": 3.0, "base_rate": 0.0}
+
+
+def size_scores(estimated, methods=SHARES, n_bins=5):
+    """What is estimated of all tasks together, from several labels or as bounds from one."""
+    rows = []
+    for method in methods:
+        share, tece = SHARES[method], 0.2 * MEANS[method] + 1e-4
+        values = {"tece_corrected": tece}
+        values |= {"tece_corrected_low": 0.5 * tece, "tece_corrected_high": 2 * tece}
+        if estimated:
+            values |= {"reported_share": share}
+            values |= {"reported_share_low": 0.8 * share, "reported_share_high": 1.2 * share}
+        else:
+            values["reported_share_at_least"] = 0.5 * share
+            values["reported_share_at_most"] = np.inf if method == "mine" else 2 * share
+        rows += [("all_tasks", method, None, metric, value) for metric, value in values.items()]
+        prefix, ends = ("curve", ("error_low", "error_high"))
+        if not estimated:
+            prefix, ends = ("bounds_curve", ("at_least", "at_most"))
+        for number in range(n_bins):
+            error = 10.0 ** -(n_bins - number)
+            values = {"uncertainty": share * error, ends[0]: 0.5 * error, ends[1]: 2 * error}
+            if estimated:
+                values["error"] = error
+            for name, value in values.items():
+                rows.append(("bin", method, number, f"{prefix}_{name}", value))
+    columns = ["scope", "method", "bin", "metric", "value"]
+    return pd.DataFrame(rows, columns=columns).assign(dataset="toy", seed=0, task=None)
 
 
 def labels_of(figure):
@@ -222,9 +255,52 @@ def test_registered_figures():
 
 @pytest.mark.parametrize("name", FIGURES)
 def test_every_figure_can_be_drawn_and_has_a_caption(name):
-    figure = load("epistemic_calibration.report.figures", name).draw(make_scores(), "toy", METHODS)
-    figure.draw_without_rendering()
+    draw = load("epistemic_calibration.report.figures", name).draw
+    for estimated in (False, True):
+        scores = pd.concat([make_scores(), size_scores(estimated)])
+        draw(scores, "toy", METHODS).draw_without_rendering()
     assert (ROOT / "report" / f"{name}.rst").is_file()
+
+
+@pytest.mark.parametrize("estimated", [False, True])
+def test_the_two_questions_are_where_they_should_be(estimated):
+    figure = two_questions.draw(size_scores(estimated), "toy", METHODS)
+    (ax,) = figure.axes
+    assert set(labels_of(figure)) == {entry["label"] for entry in METHODS.values()}
+    points = {
+        line.get_markerfacecolor(): line.get_xydata()[0]
+        for line in ax.lines
+        if line.get_marker() not in ("None", None, "")
+    }
+    for name in ("random_forest", "centroids"):
+        x, y = points[method_styles(METHODS)[name].color]
+        assert x == pytest.approx(0.2 * MEANS[name] + 1e-4)
+        assert y == pytest.approx(SHARES[name])
+    # What is right is always in sight.
+    assert ax.get_ylim()[0] < 1 < ax.get_ylim()[1]
+
+
+def test_the_two_questions_need_both_answers():
+    scores = size_scores(True).query("metric != 'reported_share'")
+    with pytest.raises(ValueError, match="no method of dataset='toy' has both tece_corrected and"):
+        two_questions.draw(scores, "toy", METHODS)
+
+
+def test_a_panel_of_error_against_uncertainty_is_a_method():
+    scores = size_scores(True, methods=("mine", "centroids"))
+    figure = error_against_uncertainty.draw(scores, "toy", METHODS)
+    shown = [ax for ax in figure.axes if ax.get_visible()]
+    assert [ax.get_title() for ax in shown] == ["Centroids", "Mine"]
+    color = method_styles(METHODS)["centroids"].color
+    (line,) = [line for line in shown[0].lines if line.get_color() == color]
+    error = 10.0 ** -np.arange(5, 0, -1)
+    np.testing.assert_allclose(line.get_ydata(), error)
+    np.testing.assert_allclose(line.get_xdata(), 3 * error)
+    (whiskers,) = shown[0].collections
+    ends = np.array([segment[:, 1] for segment in whiskers.get_segments()])
+    np.testing.assert_allclose(ends, np.clip(error[:, None] * [0.5, 2], 1e-5, None))
+    with pytest.raises(ValueError, match="no method of dataset='toy' has bounds_curve"):
+        error_against_uncertainty.draw(make_scores(), "toy", METHODS)
 
 
 def test_parts_show_the_interval_of_all_tasks():

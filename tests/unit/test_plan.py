@@ -118,7 +118,7 @@ def test_a_hundred_seeds_and_data_sets_are_no_longer_a_command_line():
 
     planned = plan(many)
     assert len(planned.spec_path("tables", dataset="digits")) < 100
-    assert len(planned.spec("tables", dataset="digits")["inputs"]["scores"]) == 100 * 10
+    assert len(planned.spec("tables", dataset="digits")["inputs"]["scores"]) == 100 * (10 + 1)
 
 
 def test_tasks_are_the_classes_in_their_order():

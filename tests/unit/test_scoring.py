@@ -9,7 +9,17 @@ from sklearn.model_selection import train_test_split
 
 from epistemic_calibration import metrics, scoring
 from epistemic_calibration.registry import available
-from epistemic_calibration.scoring import METRICS, Metric, Scorer, rows_of_all_tasks, table_metrics
+from epistemic_calibration.scoring import (
+    METRICS,
+    Metric,
+    Scorer,
+    bounds,
+    corrected,
+    rows_of_all_tasks,
+    rows_of_methods,
+    second_order,
+    table_metrics,
+)
 
 SETTINGS = {
     "n_bins": 12,
@@ -22,6 +32,9 @@ SETTINGS = {
     "recalibration": True,
     "random_state": 3,
 }
+
+
+COLUMNS = ["scope", "bin", "metric", "value", "n_bins", "n_hypotheses", "binning"]
 
 
 def arrays(n=300, h=6, *, seed=0, dtype=np.float32, reported=False, prediction=False):
@@ -168,7 +181,9 @@ def test_every_metric_is_described_and_within_its_range():
         range(3), (False, True), (np.float32, np.float64)
     ):
         found = values_of(arrays(seed=seed, reported=reported, dtype=dtype))
-        assert set(found) == set(METRICS)
+        alone = {m.name for m in METRICS.values()}
+        alone -= {m.name for m in (*second_order.METRICS, *bounds.METRICS)}
+        assert set(found) == alone
         for name, value in found.items():
             low, high = METRICS[name].range
             assert low <= value <= high, name
@@ -177,7 +192,7 @@ def test_every_metric_is_described_and_within_its_range():
 def test_rows_are_tidy():
     rows = {row["metric"]: row for row in Scorer(arrays(), SETTINGS).rows({"acceptance": 1})}
     for row in rows.values():
-        assert list(row) == ["scope", "metric", "value", "n_bins", "n_hypotheses", "binning"]
+        assert list(row) == COLUMNS
         assert (row["scope"], row["n_hypotheses"]) == ("task", 6)
         assert type(row["value"]) is float
     bins = {name: (row["binning"], row["n_bins"]) for name, row in rows.items()}
@@ -193,13 +208,150 @@ def test_rows_are_tidy():
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_what_methods_are_compared_with(dtype):
     given = arrays(dtype=dtype, prediction=True)
-    scorer = Scorer(given, SETTINGS)
-    assert scorer.y_true is given["y_true"]
+    compared = Scorer(given, SETTINGS).compared()
     # The mean of the hypotheses, not the prediction.
     expected = given["hypotheses"].mean(axis=1, dtype=np.float64)
-    np.testing.assert_array_equal(scorer.mean, expected)
+    np.testing.assert_array_equal(compared["mean_prediction"], expected)
     bins = metrics.assign_bins(given["hypotheses"], n_bins=18, binning="nested", random_state=3)
-    np.testing.assert_array_equal(scorer.corrected_bins, bins)
+    np.testing.assert_array_equal(compared["bins"], bins)
+    # Six draws: what they say of the error is 7/5 of their variance.
+    variance = given["hypotheses"].var(axis=1, dtype=np.float64)
+    np.testing.assert_allclose(compared["uncertainty"], variance * 7 / 5, rtol=1e-12)
+    # The mean of three draws misses by 1/3 of the variance of the law, that of six by 1/6.
+    said = compared["uncertainty_compared"].mean()
+    assert said == pytest.approx(variance.mean() * 7 / 5, rel=0.1)
+    assert (compared["uncertainty_compared"] != compared["uncertainty_chosen_by"]).all()
+
+
+def test_an_uncertainty_of_the_method_is_taken_as_it_is():
+    given = arrays(reported=True)
+    compared = Scorer(given, SETTINGS).compared()
+    for name in ("uncertainty", "uncertainty_chosen_by", "uncertainty_compared"):
+        np.testing.assert_array_equal(compared[name], given["epistemic_uncertainty"])
+    fixed = Scorer(arrays() | {"exchangeable": np.array(False)}, SETTINGS).compared()
+    variance = arrays()["hypotheses"].var(axis=1, dtype=np.float64)
+    np.testing.assert_allclose(fixed["uncertainty"], variance, rtol=1e-12)
+
+
+# --- Several labels per input
+
+
+def counted(seed=0, n_labels=3, **options):
+    given = arrays(seed=seed, **options)
+    rng = np.random.default_rng(10 + seed)
+    p = given["hypotheses"].mean(axis=1)
+    return given | {"n_positive": rng.binomial(n_labels, p), "n_labels": np.full(len(p), n_labels)}
+
+
+SECOND_ORDER = {
+    "reducible_error": "reducible",
+    "reported_error": "uncertainty",
+    "size_gap": "gap",
+    "reported_share": "share",
+    "size_slope": "slope",
+    "size_error": "size_error",
+    "tece_all_labels": "calibration_error",
+    "variance_in_bins": "variance_in_bins",
+    "aleatoric_uncertainty": "aleatoric",
+}
+
+
+def second_order_options(given):
+    return {
+        "epistemic_uncertainty": given.get("epistemic_uncertainty"),
+        "exchangeable": bool(given.get("exchangeable", True)),
+        "n_bins": 18,
+        "random_state": 3,
+        "confidence_level": 0.9,
+    }
+
+
+@pytest.mark.parametrize(
+    "given", [counted(), counted(reported=True), counted() | {"exchangeable": np.array(False)}]
+)
+def test_several_labels_are_scored_as_by_direct_calls(given):
+    found = values_of(given)
+    counts = given["n_positive"], given["n_labels"]
+    result = metrics.second_order_error(*counts, given["hypotheses"], **second_order_options(given))
+    for name, attribute in SECOND_ORDER.items():
+        estimate = getattr(result, attribute)
+        limits = [found[name], found[f"{name}_low"], found[f"{name}_high"]]
+        expected = [estimate.estimate, estimate.ci_low, estimate.ci_high]
+        np.testing.assert_array_equal(limits, expected)
+    order = metrics.within_label_correlation(
+        given["y_true"], given["hypotheses"].mean(axis=1, dtype=float), *counts
+    )
+    assert found["within_label_correlation"] == pytest.approx(order.estimate, abs=1e-12)
+    assert found["labels_per_input"] == 3
+    if "epistemic_uncertainty" in given:
+        assert "p_second_order" not in found
+    else:
+        test = metrics.second_order_test(
+            *counts,
+            given["hypotheses"],
+            exchangeable=second_order_options(given)["exchangeable"],
+            n_resamples=49,
+            random_state=3,
+        )
+        assert found["p_second_order"] == test.p_value
+    # The rest is what it is without them.
+    alone = {k: v for k, v in given.items() if k not in ("n_positive", "n_labels")}
+    assert {name: found[name] for name in values_of(alone)} == values_of(alone)
+
+
+def test_several_labels_of_all_tasks():
+    given = [counted(seed=seed) for seed in range(3)]
+    summaries = [Scorer(task, SETTINGS).summaries() for task in given]
+    rows = list(rows_of_all_tasks(summaries, SETTINGS))
+    values = {row["metric"]: row["value"] for row in rows if row["scope"] == "all_tasks"}
+    options = second_order_options({}) | {"epistemic_uncertainty": None}
+    result = metrics.mean_second_order_error(
+        [task["n_positive"] for task in given],
+        3,
+        [task["hypotheses"] for task in given],
+        **options,
+    )
+    for name, attribute in SECOND_ORDER.items():
+        assert values[name] == getattr(result, attribute).estimate
+    curve = [row for row in rows if row["scope"] == "bin"]
+    assert {row["metric"] for row in curve} == {
+        f"curve_{name}" for name in ("uncertainty", "error", "error_low", "error_high")
+    }
+    error = [row["value"] for row in curve if row["metric"] == "curve_error"]
+    assert [row["bin"] for row in curve if row["metric"] == "curve_error"] == list(range(10))
+    # The bins are of equal size, and their mean is that of all.
+    assert np.mean(error) == pytest.approx(result.reducible.estimate, abs=2e-3)
+
+
+def test_methods_are_bounded_by_the_best():
+    rng = np.random.default_rng(1)
+    p = rng.beta(0.5, 2, (2, 2000))
+    y_true = list((rng.random(p.shape) < p).astype(np.uint8))
+
+    def compared(prediction, uncertainty):
+        return {
+            "mean_prediction": prediction,
+            "uncertainty": np.full(p.shape, uncertainty),
+            "uncertainty_chosen_by": p,
+            "uncertainty_compared": np.full(p.shape, uncertainty),
+        }
+
+    methods = {"right": compared(p, 0.0), "off": compared(0.8 * p + 0.2, 0.005)}
+    truth = np.mean((0.2 - 0.2 * p) ** 2)
+    rows = list(rows_of_methods(y_true, methods, SETTINGS))
+    values = {(r["method"], r["metric"]): r["value"] for r in rows if r["scope"] == "all_tasks"}
+    assert values["off", "reducible_error_at_least"] < truth
+    assert values["off", "reducible_error_at_most"] > truth
+    assert values["off", "reported_share_at_least"] < 0.005 / truth
+    assert values["off", "reported_share_at_most"] > 0.005 / truth
+    assert values["off", "brier_above_best"] == pytest.approx(truth, rel=0.3)
+    assert values["right", "brier_above_best"] == 0
+    # Of an error that may be 0, any uncertainty may be larger.
+    assert values["right", "reported_share_at_most"] == np.inf
+    bins = [r for r in rows if r["method"] == "off" and r["metric"] == "bounds_curve_at_least"]
+    assert [row["bin"] for row in bins] == list(range(10))
+    # The error is largest where p is least, which the bins are ordered by.
+    assert bins[0]["value"] > bins[-1]["value"]
 
 
 @pytest.mark.parametrize(
@@ -221,18 +373,23 @@ def test_wrong_arrays(change, message):
 
 
 def test_rows_of_all_tasks_are_those_of_a_direct_call():
-    scorers = [Scorer(arrays(seed=seed), SETTINGS) for seed in range(3)]
-    samples = [(s.y_true, s.mean, s.corrected_bins) for s in scorers]
+    given = [arrays(seed=seed) for seed in range(3)]
+    scorers = [Scorer(task, SETTINGS) for task in given]
+    compared = [scorer.compared() for scorer in scorers]
     expected = metrics.mean_corrected_error(
-        *zip(*samples, strict=True), confidence_level=0.9, random_state=3
+        [task["y_true"] for task in given],
+        [task["mean_prediction"] for task in compared],
+        [task["bins"] for task in compared],
+        confidence_level=0.9,
+        random_state=3,
     )
-    rows = list(rows_of_all_tasks(samples, SETTINGS))
+    rows = list(rows_of_all_tasks([scorer.summaries() for scorer in scorers], SETTINGS))
     for row in rows:
-        assert list(row) == ["scope", "metric", "value", "n_bins", "n_hypotheses", "binning"]
+        assert list(row) == COLUMNS
         assert (row["scope"], row["n_hypotheses"]) == ("all_tasks", None)
         assert (row["binning"], row["n_bins"]) == ("nested", 18)
     values = {row["metric"]: row["value"] for row in rows}
-    assert list(values) == [metric.name for metric in METRICS.values() if metric.of_all_tasks]
+    assert list(values) == [metric.name for metric in corrected.METRICS if metric.of_all_tasks]
     assert values["tece_corrected"] == expected.estimate
     assert values["tece_corrected_low"] == expected.ci_low
     assert values["tece_corrected_high"] == expected.ci_high
@@ -344,11 +501,13 @@ def test_a_metric_described_twice_is_an_error():
 
 def test_families_are_found_by_file_name_and_ordered(monkeypatch):
     assert available("epistemic_calibration.scoring") == (
+        "bounds",
         "corrected",
         "eece",
         "first_order",
         "hypothesis_tests",
         "recalibration",
+        "second_order",
     )
     files = {"a": family("a"), "b": family("b", order=2), "c": family("c", order=1)}
     monkeypatch.setattr(scoring, "available", lambda package: tuple(files))

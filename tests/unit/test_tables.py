@@ -13,7 +13,7 @@ import pytest
 
 from epistemic_calibration.registry import load
 from epistemic_calibration.report import TABLES
-from epistemic_calibration.report.tables import drivers, paper, summary
+from epistemic_calibration.report.tables import drivers, paper, size, summary
 from epistemic_calibration.report.tables._selection import (
     all_tasks_scores,
     dataset_scores,
@@ -249,6 +249,55 @@ def test_contents_keep_full_precision():
     assert "| Acc." in contents[".md"]
     assert (contents[".md"], contents[".tex"]) == (table.to_markdown(), table.to_latex())
     assert not any("fingerprint" in text for text in contents.values())
+
+
+def together(values):
+    rows = [
+        ("all_tasks", method, metric, value)
+        for method, of_method in values.items()
+        for metric, value in of_method.items()
+    ]
+    columns = ["scope", "method", "metric", "value"]
+    return pd.DataFrame(rows, columns=columns).assign(dataset="pets", seed=0, task=None)
+
+
+def test_the_size_table_orders_by_how_far_the_share_is_from_1():
+    shares = {"mine": (0.5, 0.4, 0.7), "centroids": (np.nan, 1.5, np.inf), "base_rate": (0, 0, 0)}
+    names = ("reported_share", "reported_share_low", "reported_share_high")
+    scores = together({m: dict(zip(names, v, strict=True)) for m, v in shares.items()})
+    p_values = pd.DataFrame(
+        [("mine", task, p) for task, p in zip("0123", (0.001, 0.5, 0.5, 0.5), strict=True)],
+        columns=["method", "task", "value"],
+    ).assign(dataset="pets", seed=0, scope="task", metric="p_second_order")
+    methods = {name: METHODS[name] for name in shares}
+    table = size.make(pd.concat([scores, p_values]), "pets", methods)
+    shown = table.text["Share of the error that is reported"]
+    assert shown.to_dict() == {
+        METHODS["mine"]["label"]: "0.500 [0.400, 0.700]",
+        METHODS["base_rate"]["label"]: "0.000 [0.000, 0.000]",
+        METHODS["centroids"]["label"]: "— [1.500, ∞]",
+    }
+    assert next(iter(shown)) == "0.500 [0.400, 0.700]"
+    assert list(shown)[-1] == "— [1.500, ∞]"
+    rejected = table.text["Rejected: p* is distributed as the hypotheses"]
+    assert list(rejected) == ["1/4", "—", "—"]
+    assert table.cells.loc["mine", "reported_share_low"] == 0.4
+
+
+def test_the_size_table_of_one_label_per_image_shows_bounds():
+    bounds = {"reported_share_at_least": 0.1, "reported_share_at_most": np.inf}
+    bounds |= {"reducible_error_at_least": 0.0, "reducible_error_at_most": 0.02}
+    bounds |= {"brier_of_mean": 0.015, "brier_above_best": -0.0003}
+    methods = {name: METHODS[name] for name in ("mine", "base_rate")}
+    scores = pd.concat([together({"mine": bounds}), make_scores().assign(dataset="pets")])
+    text = size.make(scores, "pets", METHODS).text
+    row = text.loc[METHODS["mine"]["label"]]
+    assert row["Share of the error that is reported"] == "[0.100, ∞]"
+    assert row["Reducible error"] == "[0.0000, 0.0200]"
+    assert row["Brier score of the mean less that of the best method"] == "−0.0003"
+    # Also where they are missing there is a row.
+    assert text.loc[METHODS["base_rate"]["label"], "Reducible error"] == "—"
+    assert len(size.make(make_scores(), "cifar10", methods | METHODS).text.columns) == 2
 
 
 def test_registered_tables():

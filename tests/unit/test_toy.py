@@ -9,7 +9,7 @@ from matplotlib.text import Text
 from scipy.stats import binom, norm
 
 from epistemic_calibration import metrics
-from epistemic_calibration.methods import Predictions
+from epistemic_calibration.methods import Predictions, available_methods
 from epistemic_calibration.metrics.binning import Binning, group_equal_rows
 from epistemic_calibration.paper.toy import (
     _mixture,
@@ -20,6 +20,7 @@ from epistemic_calibration.paper.toy import (
     eece_vs_noise,
     eece_vs_training_size,
     load_experiment,
+    size_of_uncertainty,
     smooth_calibration,
     uncertainty_maps,
 )
@@ -371,6 +372,160 @@ def test_smooth_calibration_of_the_oracle_is_that_of_a_calibrated_predictor():
     assert difference.abs().max() < 4.5 * np.sqrt(2 / 4000)
 
 
+def _fixed_predictions(monkeypatch, predictions):
+    monkeypatch.setattr(ExperimentData, "fit_predict", lambda self, *_: predictions)
+
+
+def _by_labels(table):
+    return table.pivot(index="metric", columns="n_labels", values="value")
+
+
+def test_size_of_uncertainty_from_p_is_exact(monkeypatch):
+    data = ExperimentData("size_of_uncertainty", 0, 50, 200)
+    p = true_probability(data.X_test)
+    side = np.where(p > 0.5, 1, -1)
+    hypotheses = np.clip(_known_predictor(p * 0.5 + 0.25, 2.0**-5 * side[:, None]), 0, 1)
+    error = (p - hypotheses.mean(axis=1)) ** 2
+    for reported, uncertainty in ((None, 5 / 3 * 2.0**-8), (error / 4, error.mean() / 4)):
+        _fixed_predictions(monkeypatch, Predictions(hypotheses, epistemic_uncertainty=reported))
+        table = size_of_uncertainty.run("mine", seed=0, n_test=200, n_labels=(2,))
+        value = _by_labels(table)[0]
+        assert value["reducible_error"] == pytest.approx(error.mean(), rel=1e-12)
+        assert value["reported_share"] == pytest.approx(uncertainty / error.mean(), rel=1e-12)
+        assert value["second_order_gap"] == pytest.approx(error.mean() - uncertainty, rel=1e-12)
+    assert value["slope"] == pytest.approx(4, rel=1e-9)
+
+
+@pytest.mark.parametrize("method", [*available_methods(), "oracle"])
+def test_size_of_uncertainty_from_labels_agrees_with_the_exact_one(method, monkeypatch):
+    """Given the inputs, the estimate of (p − Δ)² has variance 4δ²v/k + 2v²/(k(k − 1))."""
+    n_test, n_labels = 1500, (2, 10)
+    data = ExperimentData("size_of_uncertainty", 3, 50, n_test)
+    predictions = data.fit_predict(method, None, None)
+    _fixed_predictions(monkeypatch, predictions)
+    table = size_of_uncertainty.run(method, seed=3, n_test=n_test, n_labels=n_labels)
+    value = _by_labels(table)
+    p, rows = true_probability(data.X_test), predictions.hypotheses
+    delta, v = p - rows.mean(axis=1, dtype=np.float64), p * (1 - p)
+    exact = value[0]
+    assert exact["reducible_error"] == pytest.approx(np.mean(delta**2), rel=1e-6, abs=1e-15)
+    for k in n_labels:
+        deviation = np.sqrt(np.sum(4 * delta**2 * v / k + 2 * v**2 / (k * (k - 1)))) / n_test
+        difference = value[k] - exact
+        assert 0 < abs(difference["reducible_error"]) < 4 * deviation
+        assert difference["second_order_gap"] == pytest.approx(difference["reducible_error"])
+        if exact["reported_share"] > 0:
+            # Labels say nothing of the uncertainty.
+            shares, errors = value.loc["reported_share", [0, k]], value.loc["reducible_error"]
+            assert shares[k] * errors[k] == pytest.approx(shares[0] * errors[0], rel=1e-9)
+            assert value.loc["reported_share_low", k] < shares[k]
+            assert value.loc["reported_share_high", k] > shares[k]
+        assert value.loc["reducible_error_low", k] <= value.loc["reducible_error_high", k]
+        # Of the others the stated errors hold, from other labels.
+        found = metrics.second_order_error(
+            np.random.default_rng(0).binomial(k, p),
+            k,
+            rows,
+            epistemic_uncertainty=predictions.epistemic_uncertainty,
+            exchangeable=getattr(predictions, "exchangeable", True),
+        )
+        for name in ("size_error", "calibration_error", "slope"):
+            standard_error = getattr(found, name).standard_error
+            if np.isfinite(standard_error):
+                assert abs(difference[name]) < 4 * standard_error
+
+
+def test_half_the_uncertainty_is_half_the_share(monkeypatch):
+    predictions = ExperimentData("size_of_uncertainty", 0, 50, 300).fit_predict(
+        "random_forest", None, FOREST
+    )
+    reported = predictions.hypotheses.var(axis=1)
+    values = []
+    for uncertainty in (reported, reported / 2):
+        changed = Predictions(predictions.hypotheses, epistemic_uncertainty=uncertainty)
+        _fixed_predictions(monkeypatch, changed)
+        table = size_of_uncertainty.run("random_forest", seed=0, n_test=300)
+        values.append(table.set_index(["metric", "n_labels"])["value"])
+    whole, half = values
+    assert (half["reported_share"] == whole["reported_share"] / 2).all()
+    assert (half["reducible_error"] == whole["reducible_error"]).all()
+    for limit in ("reported_share_low", "reported_share_high"):
+        np.testing.assert_allclose(half[limit], whole[limit] / 2, rtol=1e-9)
+
+
+def test_size_of_uncertainty_follows_the_seed_and_shares_its_labels():
+    settings = {"parameters": FOREST, "n_test": 150}
+    table, again, other = (
+        size_of_uncertainty.run("random_forest", seed=seed, **settings) for seed in (0, 0, 1)
+    )
+    pd.testing.assert_frame_equal(table, again)
+    assert list(table) == [
+        *("method", "seed", "metric", "value"),
+        *("n_labels", "n_hypotheses", "n_train", "n_test"),
+    ]
+    assert not table.duplicated(["metric", "n_labels"]).any()
+    values = ["reducible_error", "reported_share", "second_order_gap", "size_error", "slope"]
+    limits = {f"{name}_{end}" for name in values[:2] for end in ("low", "high")}
+    for k, metric in table.groupby("n_labels")["metric"]:
+        extra = {"tece"} if k == 0 else limits
+        assert set(metric) == {*values, "calibration_error"} | extra
+    assert set(table["n_labels"]) == {0, 2, 10}
+    # Every estimate is of labels and a training set of its own.
+    assert not np.isin(table["value"], other["value"]).any()
+    alone = size_of_uncertainty.run("random_forest", seed=0, n_labels=(10,), **settings)
+    pd.testing.assert_frame_equal(
+        alone, table[table["n_labels"] != 2].reset_index(drop=True), check_like=True
+    )
+    # The oracle's errors are those of the labels alone.
+    oracle, mine = (
+        size_of_uncertainty.run(name, seed=0, implementation="oracle", n_test=150)
+        for name in ("oracle", "mine")
+    )
+    pd.testing.assert_frame_equal(mine, oracle.assign(method="mine"))
+
+
+def test_shares_of_nothing():
+    """No error and no uncertainty; uncertainty alone; an error alone."""
+    settings = {"seed": 0, "n_test": 300}
+    value = _by_labels(size_of_uncertainty.run("oracle", **settings))
+    assert value.loc["reducible_error", 0] == 0
+    assert np.isnan(value.loc["reported_share", 0])
+    spread = size_of_uncertainty.run("oracle", parameters={"spread": 0.5}, **settings)
+    assert _by_labels(spread).loc["reported_share", 0] == np.inf
+    constant = _by_labels(size_of_uncertainty.run("base_rate", **settings))
+    shares = constant.loc[["reported_share", "reported_share_low", "reported_share_high"]]
+    assert (shares[[2, 10]] == 0).all(axis=None)
+    assert shares.loc["reported_share", 0] == 0
+    for k in (2, 10):
+        # Whether the oracle has an error its labels cannot tell: any share may be right.
+        assert value.loc["reported_share_low", k] == 0
+        assert value.loc["reported_share_high", k] == np.inf
+
+
+def test_the_figure_of_the_size_of_uncertainty_orders_methods_by_their_share():
+    shares = {"sure": 0.25, "right": 1.0, "cautious": 4.0, "certain": 0.0, "perfect": np.nan}
+    shares["timid"] = np.inf
+    rows = [
+        {"method": method, "seed": seed, "metric": metric, "value": value, "n_labels": k}
+        for method, share in shares.items()
+        for seed in range(3)
+        for k, end in ((0, ""), (2, ""), (2, "_low"), (2, "_high"))
+        for metric, value in ((f"reported_share{end}", share), ("tece", 0.01))
+        if metric != "tece" or k == 0
+    ]
+    figure = draw(size_of_uncertainty.EXPERIMENT, pd.DataFrame(rows))
+    panel, plane = figure.axes
+    names = [label.get_text() for label in panel.get_yticklabels()]
+    assert names == ["Certain", "Sure", "Right", "Cautious", "Timid", "Perfect"]
+    large = [c for c in panel.collections if c.get_sizes()[0] == 26]
+    exact = [float(points.get_offsets()[0][0]) for points in large[::2]]
+    left, right = panel.get_xlim()
+    np.testing.assert_allclose(exact, [left, 0.25, 1, 4, right])
+    assert plane.get_ylim() == (left, right)
+    texts = {text.get_text() for text in panel.texts}
+    assert texts == {"0", "∞", "no error, and none reported"}
+
+
 def test_figures_show_what_the_tables_hold():
     seeds = (0, 1)
     maps = uncertainty_maps.run("random_forest", seed=0, parameters=FOREST, n_grid=8)
@@ -465,6 +620,7 @@ def test_the_configuration_has_an_entry_for_every_experiment_and_no_unknown_sett
         ("eece_per_method", {"n_test": 50, "n_bins": 2}),
         ("eece_vs_noise", {"noise_levels": [0, 0.5], "n_test": 50, "n_bins": 2}),
         ("eece_vs_training_size", {"training_sizes": [5, 9], "n_test": 50, "n_bins": 2}),
+        ("size_of_uncertainty", {"n_labels": [2], "n_test": 50}),
         ("smooth_calibration", {"n_test": 50}),
         ("uncertainty_maps", {"n_grid": 4}),
     ],

@@ -10,9 +10,13 @@ raw data) is found without loading images or heavy libraries.
 from __future__ import annotations
 
 import dataclasses
+import importlib
 from collections.abc import Mapping
 from pathlib import Path
+from types import ModuleType
 from typing import Any
+
+import numpy as np
 
 from epistemic_calibration import registry
 from epistemic_calibration.data.base import (
@@ -29,7 +33,10 @@ __all__ = [
     "ImageDataset",
     "available_sources",
     "class_names_of",
+    "has_label_counts",
+    "label_counts_inventory",
     "load_images",
+    "load_label_counts",
     "load_source",
     "raw_inventory",
     "task_name",
@@ -92,7 +99,11 @@ def load_images(source_config: Mapping[str, Any], data_dir: str | Path) -> Image
     >>> digits.x_train.shape, digits.x_test.shape
     ((898, 8, 8, 1), (899, 8, 8, 1))
     """
-    data = _source(source_config).load(Path(data_dir))
+    source = _source(source_config)
+    if source.annotations is None:
+        data = source.load(Path(data_dir))
+    else:
+        data = _label_module().hold_out(source, Path(data_dir))
     try:
         data.check()
     except DataError as error:
@@ -169,7 +180,114 @@ def raw_inventory(source_config: Mapping[str, Any], data_dir: str | Path) -> dic
     {'source': 'torchvision', 'name': 'MNIST'}
     """
     source = _source(source_config)
-    return {"source": source_config["source"], **source.inventory(Path(data_dir))}
+    inventory = {"source": source_config["source"], **source.inventory(Path(data_dir))}
+    if source.annotations is not None:
+        inventory["annotations"] = _label_module().labels_inventory(
+            source.annotations, "annotations", Path(data_dir)
+        )
+    return inventory
+
+
+def has_label_counts(source_config: Mapping[str, Any], data_dir: str | Path) -> bool:
+    """Return whether several labels of each test image are known, without reading them.
+
+    Parameters
+    ----------
+    source_config, data_dir
+        As of `load_images`.
+
+    Raises
+    ------
+    DataError
+        If an .npz file is missing or broken.
+    ValueError
+        If the config lacks a key or has a wrong value, or gives the labels twice.
+
+    Examples
+    --------
+    >>> has_label_counts({"source": "torchvision", "name": "CIFAR10"}, "data")
+    False
+    >>> config = {"source": "torchvision", "name": "CIFAR10", "label_counts": "cifar10h"}
+    >>> has_label_counts(config, "data")
+    True
+    """
+    source = _source(source_config)
+    if source.label_counts is not None and source.annotations is not None:
+        raise ValueError(
+            "datasets.<name>.label_counts: with annotations the labels of the test images are "
+            "counted from these; give one of the two"
+        )
+    given = source.label_counts is not None or source.annotations is not None
+    return given or source.has_label_counts_inside(Path(data_dir))
+
+
+def label_counts_inventory(
+    source_config: Mapping[str, Any], data_dir: str | Path
+) -> dict[str, Any]:
+    """Return what tells the several labels of a data set from others.
+
+    Parameters
+    ----------
+    source_config, data_dir
+        As of `load_images`.
+
+    Raises
+    ------
+    DataError
+        If a file is missing.
+    ValueError
+        If the config lacks a key or has a wrong value.
+
+    Examples
+    --------
+    >>> config = {"source": "torchvision", "name": "CIFAR10", "label_counts": "cifar10h"}
+    >>> label_counts_inventory(config, "data")["name"]
+    'cifar10h'
+    """
+    source, data_dir = _source(source_config), Path(data_dir)
+    for kind in ("label_counts", "annotations"):
+        if (given := getattr(source, kind)) is not None:
+            return _label_module().labels_inventory(given, kind, data_dir)
+    return source.inventory(data_dir)
+
+
+def load_label_counts(
+    source_config: Mapping[str, Any],
+    data_dir: str | Path,
+    *,
+    y_test: np.ndarray,
+    test_rows: np.ndarray,
+    class_names: tuple[str, ...],
+) -> np.ndarray:
+    """Return how many people gave each class to each test image.
+
+    Parameters
+    ----------
+    source_config, data_dir
+        As of `load_images`; `has_label_counts` must be true.
+    y_test, test_rows, class_names
+        As in the `ImageDataset` that `load_images` returns.
+
+    Returns
+    -------
+    ndarray of int64, shape (n_test, n_classes)
+
+    Raises
+    ------
+    DataError
+        If they are missing, broken, of other images, or in another order: the class that most
+        people gave must be the label more often than by chance.
+    ValueError
+        If the config lacks a key or has a wrong value.
+    """
+    return _label_module().label_counts_of(
+        _source(source_config), Path(data_dir), y_test, test_rows, class_names
+    )
+
+
+def _label_module() -> ModuleType:
+    # By name, as sources are: it needs libraries that most who import this package do not.
+    return importlib.import_module(f"{__name__}._several_labels")
 
 
 def _source(config: Mapping[str, Any]) -> DataSource:

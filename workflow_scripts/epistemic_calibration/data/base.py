@@ -34,6 +34,9 @@ class ImageDataset:
     y_train, y_test : ndarray of shape (n_samples,), int64
         Indices into ``class_names``.
     class_names : tuple of str
+    test_rows : ndarray of shape (n_test,), int
+        Row of each test image in the set that it was chosen from, before ``max_test``: in the
+        source's whole test set, or training set where ``annotations`` hold a part of it out.
     """
 
     x_train: np.ndarray
@@ -41,6 +44,7 @@ class ImageDataset:
     x_test: np.ndarray
     y_test: np.ndarray
     class_names: tuple[str, ...]
+    test_rows: np.ndarray
 
     def check(self) -> None:
         """Check that the parts fit each other and that both sets hold every class.
@@ -76,6 +80,10 @@ class ImageDataset:
             raise DataError(
                 f"x_train has images of {self.x_train.shape[1:]} (height, width, channels), but "
                 f"x_test of {self.x_test.shape[1:]}"
+            )
+        if len(self.test_rows) != len(self.y_test):
+            raise DataError(
+                f"test_rows has {len(self.test_rows)} rows, but y_test {len(self.y_test)} labels"
             )
 
     @staticmethod
@@ -116,6 +124,26 @@ class DataSource(ABC):
     max_test: int | None = parameter(
         None, ge=2, description="test images kept, chosen as those of max_train; all by default"
     )
+    label_counts: str | None = parameter(
+        None,
+        min_length=1,
+        description="how many people gave each class to each test image, (n_test, n_classes), in "
+        "the order of the whole test set: a .npy, .npz or .csv file, or a published set, cifar10h "
+        "or fashion_mnist_h",
+    )
+    annotations: str | None = parameter(
+        None,
+        min_length=1,
+        description="labels of each training image, (n_train, n_people), -1 where a person gave "
+        "none: a .npy, .npz or .csv file, or a published set, cifar10n. Those of the first person "
+        "are learnt, and all are counted on the training images that are held out as test set",
+    )
+    held_out_fraction: float = parameter(
+        0.2,
+        gt=0,
+        lt=1,
+        description="fraction of the training images that is the test set, with annotations",
+    )
 
     def __post_init__(self) -> None:
         hints = typing.get_type_hints(type(self))
@@ -147,6 +175,20 @@ class DataSource(ABC):
         ValueError
             If a field has a wrong value.
         """
+
+    def label_counts_inside(self, data_dir: Path) -> np.ndarray | None:
+        """Return label counts that the raw data themselves hold, or None.
+
+        Raises
+        ------
+        DataError
+            If they cannot be read.
+        """
+        return None
+
+    def has_label_counts_inside(self, data_dir: Path) -> bool:
+        """Return whether there are label counts in the raw data, without reading them."""
+        return False
 
     @abstractmethod
     def class_names(self, data_dir: Path) -> tuple[str, ...]:

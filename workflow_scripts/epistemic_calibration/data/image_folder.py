@@ -77,7 +77,8 @@ class ImageFolder(DataSource):
             chosen = self.chosen_rows(labels, part)
             parts[f"x_{part}"], form = _read_images(list(np.array(files)[chosen]), form)
             parts[f"y_{part}"] = labels[chosen]
-        return ImageDataset(**parts, class_names=classes)
+        test_rows = np.arange(len(labels))[chosen]
+        return ImageDataset(**parts, class_names=classes, test_rows=test_rows)
 
     def class_names(self, data_dir: Path) -> tuple[str, ...]:
         return _class_folders(self._folder(data_dir), "train")

@@ -18,6 +18,8 @@ from epistemic_calibration.parameters import parameter
 class Npz(DataSource):
     """A file with the arrays x_train, y_train, x_test, y_test and optionally class_names.
 
+    Where it has an array label_counts, (n_test, n_classes), that is the data set's.
+
     Images are (n, height, width) or (n, height, width, channels), uint8 or floating point in
     [0, 1]. Labels are integers, which index class_names where they are given, or strings.
     """
@@ -49,7 +51,19 @@ class Npz(DataSource):
                 images = images.astype(np.float32)
             chosen = self.chosen_rows(labels, part)
             parts[x], parts[y] = images[chosen], labels[chosen]
-        return ImageDataset(**parts, class_names=names)
+        test_rows = np.arange(len(labels))[chosen]
+        return ImageDataset(**parts, class_names=names, test_rows=test_rows)
+
+    def has_label_counts_inside(self, data_dir: Path) -> bool:
+        path = self._file(data_dir)
+        try:
+            with np.load(path, allow_pickle=False) as file:
+                return "label_counts" in file.files
+        except Exception as error:
+            raise _unreadable(path, error) from error
+
+    def label_counts_inside(self, data_dir: Path) -> np.ndarray | None:
+        return _read(self._file(data_dir), ("label_counts",)).get("label_counts")
 
     def class_names(self, data_dir: Path) -> tuple[str, ...]:
         path = self._file(data_dir)
@@ -74,10 +88,14 @@ def _read(path: Path, names: Sequence[str]) -> dict[str, np.ndarray]:
             return {name: file[name] for name in names if name in file.files}
     # A broken zip archive raises BadZipFile, ValueError, zlib.error and others.
     except Exception as error:
-        raise DataError(
-            f"{path} cannot be read ({error}): it must be a file of numpy.savez without "
-            f"arrays of Python objects"
-        ) from error
+        raise _unreadable(path, error) from error
+
+
+def _unreadable(path: Path, error: Exception) -> DataError:
+    return DataError(
+        f"{path} cannot be read ({error}): it must be a file of numpy.savez without arrays of "
+        f"Python objects"
+    )
 
 
 def _labels(path: Path, name: str, arrays: Mapping[str, np.ndarray]) -> np.ndarray:

@@ -44,10 +44,11 @@ class Sklearn(DataSource):
             ) from error
         parts = {}
         for part, rows in zip(("train", "test"), map(np.sort, split), strict=True):
-            rows = rows[self.chosen_rows(digits.target[rows], part)]
+            chosen = self.chosen_rows(digits.target[rows], part)
+            test_rows, rows = np.arange(len(rows))[chosen], rows[chosen]
             parts[f"x_{part}"] = (digits.images[rows, :, :, None] / 16).astype(np.float32)
             parts[f"y_{part}"] = digits.target[rows].astype(np.int64)
-        return ImageDataset(**parts, class_names=self.class_names(data_dir))
+        return ImageDataset(**parts, class_names=self.class_names(data_dir), test_rows=test_rows)
 
     def class_names(self, data_dir: Path) -> tuple[str, ...]:
         return tuple("0123456789")

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-import contextlib
-import socket
-import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 
+from epistemic_calibration.data._download import (
+    TIMEOUT,
+    NoAnswerError,
+    check_reachable,
+    socket_timeout,
+)
 from epistemic_calibration.data.base import DataError, DataSource, ImageDataset, logger
 from epistemic_calibration.parameters import parameter
 
@@ -45,8 +48,6 @@ _CLASSES = {
 }
 _DOWNLOAD_ATTEMPTS = 3
 _RETRY_DELAY = 1.0
-#: Seconds that a server may stay silent.
-_TIMEOUT = 15.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,17 +81,15 @@ class Torchvision(DataSource):
             chosen = self.chosen_rows(labels, part)
             parts[f"x_{part}"] = images.reshape(*images.shape[:3], -1)[chosen]
             parts[f"y_{part}"] = labels[chosen]
-        return ImageDataset(**parts, class_names=_CLASSES[self.name])
+        return ImageDataset(
+            **parts, class_names=_CLASSES[self.name], test_rows=np.arange(len(labels))[chosen]
+        )
 
     def class_names(self, data_dir: Path) -> tuple[str, ...]:
         return _CLASSES[self.name]
 
     def inventory(self, data_dir: Path) -> dict[str, Any]:
         return {"name": self.name}
-
-
-class _NoAnswerError(OSError):
-    """No server answers in time."""
 
 
 @dataclass(frozen=True)
@@ -177,11 +176,11 @@ def _download(dataset_class: Any, archives: Sequence[_Archive], data_dir: Path) 
             ]
             if absent:
                 logger.info("downloading %s to %s", dataset_class.__name__, data_dir)
-                _check_reachable([url for a in absent for url in a.urls])
-            with _socket_timeout(_TIMEOUT):
+                check_reachable([url for a in absent for url in a.urls])
+            with socket_timeout(TIMEOUT):
                 dataset_class(str(data_dir), train=True, download=True)
             return
-        except (_NoAnswerError, PermissionError) as error:
+        except (NoAnswerError, PermissionError) as error:
             reason = str(error)
             break
         # What torchvision, urllib, gzip and tarfile raise at a broken download has no
@@ -209,44 +208,3 @@ def _missing_files_message(
         "datasets.<name>.source to image_folder or npz to read files of your own."
     )
     return "\n".join(lines)
-
-
-@contextlib.contextmanager
-def _socket_timeout(seconds: float) -> Iterator[None]:
-    before = socket.getdefaulttimeout()
-    socket.setdefaulttimeout(seconds)
-    try:
-        yield
-    finally:
-        socket.setdefaulttimeout(before)
-
-
-def _check_reachable(urls: Sequence[str]) -> None:
-    """Raise OSError if no server of ``urls`` can be reached, _NoAnswerError if all are silent."""
-    import urllib.error
-    import urllib.request
-
-    answers: dict[str, str] = {}
-    answered = threading.Event()
-
-    def ask(url: str) -> None:
-        try:
-            request = urllib.request.Request(url, method="HEAD")
-            urllib.request.urlopen(request, timeout=2 * _TIMEOUT).close()
-            answers[url] = ""
-        except urllib.error.HTTPError:
-            answers[url] = ""
-        except (OSError, ValueError) as error:
-            answers[url] = str(error)
-        if not answers[url] or len(answers) == len(servers):
-            answered.set()
-
-    # One file of each server. In threads, since neither looking a name up nor trying all
-    # of a server's addresses obeys the timeout.
-    servers = {url.split("/")[2]: url for url in reversed(urls)}
-    for url in servers.values():
-        threading.Thread(target=ask, args=(url,), daemon=True).start()
-    if not answered.wait(_TIMEOUT):
-        raise _NoAnswerError(f"no answer from {', '.join(servers)} within {_TIMEOUT:g} s")
-    if all(answers.values()):
-        raise OSError(f"no connection to {', '.join(servers)}: {next(iter(answers.values()))}")

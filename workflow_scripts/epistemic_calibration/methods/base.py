@@ -36,12 +36,15 @@ class Predictions:
         hypotheses.
     diagnostics : dict
         Numbers that tell whether the fit can be trusted (R-hat, ...), by name.
+    exchangeable : bool
+        As `Method.exchangeable`.
     """
 
     hypotheses: np.ndarray
     epistemic_uncertainty: np.ndarray | None = None
     prediction: np.ndarray | None = None
     diagnostics: dict[str, float] = field(default_factory=dict)
+    exchangeable: bool = True
 
 
 @dataclass(kw_only=True, eq=False)
@@ -92,6 +95,11 @@ class Method(ABC):
     #: ``illustrative``: it is not, and hypotheses are drawn to fit it (paper, section 4);
     #: ``control``: a baseline whose place is known from theory.
     family: ClassVar[Literal["active", "illustrative", "control"]] = "active"
+    #: Whether the hypotheses are draws from the law of P(Y = 1 | x) that the method means, as
+    #: posterior samples, passes and members are; False where they are that law themselves, such
+    #: as fixed quantiles. Of H draws, E[(p* − mean)²] = (H + 1)/(H − 1)·E[variance] if they are
+    #: right, of a law it is E[variance]. It matters where the variance is the uncertainty.
+    exchangeable: ClassVar[bool] = True
     #: JSON schema of each parameter but ``random_state``, by name, where parameters are not
     #: fields but the keywords of an ``__init__`` of the class's own.
     parameter_schema: ClassVar[dict[str, dict[str, Any]]] = {}
@@ -137,6 +145,7 @@ class Method(ABC):
             epistemic_uncertainty=self.epistemic_uncertainty(X),
             prediction=self.predict_proba(X),
             diagnostics=self.diagnostics(),
+            exchangeable=self.exchangeable,
         )
 
     @classmethod
@@ -247,7 +256,7 @@ def check_predictions(
     dict of str to ndarray, float32
         ``hypotheses`` (n_samples, n_hypotheses) in [0, 1], and, where they are not None,
         ``epistemic_uncertainty`` (n_samples,), not negative, and ``prediction`` (n_samples,)
-        in [0, 1].
+        in [0, 1]; where the hypotheses are no draws, also ``exchangeable``, which is False.
 
     Raises
     ------
@@ -290,4 +299,7 @@ def check_predictions(
             raise MethodError(
                 f"task {task}: {name} lies in [{low}, {high}], expected values in [0, 1]"
             )
-    return {name: array.astype(np.float32) for name, array in arrays.items()}
+    checked = {name: array.astype(np.float32) for name, array in arrays.items()}
+    if not predictions.exchangeable:
+        checked["exchangeable"] = np.array(False)
+    return checked

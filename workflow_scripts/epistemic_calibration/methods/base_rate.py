@@ -22,6 +22,7 @@ class BaseRate(Method):
 
     label: ClassVar[str] = "Base rate"
     family: ClassVar[str] = "control"
+    exchangeable: ClassVar[bool] = False
 
     n_hypotheses: int = parameter(10, ge=1, description="identical hypotheses")
 

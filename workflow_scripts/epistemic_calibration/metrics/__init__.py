@@ -41,6 +41,7 @@ from epistemic_calibration.metrics.hypothesis_tests import (
     holm_correction,
     mean_calibration_test,
 )
+from epistemic_calibration.metrics.label_order import within_label_correlation
 from epistemic_calibration.metrics.one_label import (
     ReducibleErrorBounds,
     bounds_from_one_label,
@@ -107,4 +108,5 @@ __all__ = [
     "split_epistemic_calibration_error",
     "true_epistemic_calibration_error",
     "true_second_order_error",
+    "within_label_correlation",
 ]

@@ -6,6 +6,7 @@ the two cannot be told apart, but the second is at most the Brier score of any p
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -27,7 +28,12 @@ from epistemic_calibration.metrics._validation import (
     check_probabilities,
     check_uncertainty,
 )
-from epistemic_calibration.metrics.second_order import finite_draws_factor
+from epistemic_calibration.metrics.second_order import (
+    Asked,
+    SecondOrderCurve,
+    curve,
+    finite_draws_factor,
+)
 
 
 @dataclass(frozen=True, repr=False)
@@ -237,6 +243,54 @@ def mean_bounds_from_one_label(
         share_high=share_high,
         confidence_level=level,
     )
+
+
+def curve_of_bounds(
+    y_true: Sequence[ArrayLike],
+    prediction: Sequence[ArrayLike],
+    reference: Sequence[ArrayLike],
+    *,
+    chosen_by: Sequence[ArrayLike],
+    compared: Sequence[ArrayLike],
+    n_bins: int = 10,
+    random_state: int = 0,
+    confidence_level: float = 0.95,
+) -> SecondOrderCurve:
+    """Return bounds of the reducible error in quantiles of EU, of all tasks together.
+
+    Parameters
+    ----------
+    y_true, prediction, reference, random_state, confidence_level
+        As in :func:`mean_bounds_from_one_label`.
+    chosen_by, compared : sequence over tasks, of arrays of shape (n_samples,)
+        EU whose quantiles are the bins, and EU that is averaged in them, as
+        `halves_of_uncertainty` returns them.
+    n_bins : int, default 10
+
+    Returns
+    -------
+    SecondOrderCurve
+        The error lies between ``ci_low`` and ``ci_high``; ``error`` and ``standard_error`` are
+        those of the upper bound, the Brier score.
+
+    Raises
+    ------
+    ValueError
+        As there.
+    """
+    brier, gain = [], []
+    groups = np.arange(len(check_labels(y_true[0])))
+    for t in range(len(y_true)):
+        y = check_labels(y_true[t])
+        loss = (y - check_probabilities(prediction[t], name="prediction", n_samples=len(y))) ** 2
+        key, said = (
+            check_uncertainty(values[t], n_samples=len(y)) for values in (chosen_by, compared)
+        )
+        above = loss - _reference_loss(y, reference[t], groups, random_state)
+        brier.append(Asked(key, loss, said, groups))
+        gain.append(Asked(key, above, said, groups))
+    upper, lower = (curve(asked, groups, n_bins, confidence_level) for asked in (brier, gain))
+    return dataclasses.replace(upper, ci_low=lower.ci_low)
 
 
 def _reference_loss(

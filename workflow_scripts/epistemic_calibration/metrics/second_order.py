@@ -269,21 +269,18 @@ def second_order_error(
     >>> metrics.second_order_error(n_positive, 10, half).share
     Estimate(0.479 ± 0.0315 [0.4222, 0.5471])
     """
-    level = check_fraction(confidence_level, name="confidence_level")
-    first, second, kept = _label_moments(n_positive, n_labels)
-    task = _task(
-        first,
-        second,
-        kept,
+    of_task = contributions(
+        n_positive,
+        n_labels,
         hypotheses,
-        epistemic_uncertainty,
-        exchangeable,
-        n_bins,
-        binning,
-        bins,
-        random_state,
+        epistemic_uncertainty=epistemic_uncertainty,
+        exchangeable=exchangeable,
+        n_bins=n_bins,
+        binning=binning,
+        bins=bins,
+        random_state=random_state,
     )
-    return _summary([task], check_groups(groups, kept), 1 - kept.mean(), level)
+    return summarize([of_task], groups=groups, confidence_level=confidence_level)
 
 
 def mean_second_order_error(
@@ -338,7 +335,6 @@ def mean_second_order_error(
     >>> result.n_samples, result.share.estimate > 1
     (500, True)
     """
-    level = check_fraction(confidence_level, name="confidence_level")
     n_tasks = len(n_positive)
     of_tasks = {"hypotheses": hypotheses, "epistemic_uncertainty": epistemic_uncertainty}
     for name, values in (of_tasks | {"bins": bins}).items():
@@ -346,26 +342,23 @@ def mean_second_order_error(
             raise ValueError(f"{name} has {len(values)} tasks, n_positive has {n_tasks}")
     if n_tasks == 0:
         raise ValueError("n_positive must have one array for each task, got none")
-    tasks = []
-    for t in range(n_tasks):
-        first, second, kept = _label_moments(n_positive[t], n_labels)
-        if len(first) != len(np.asarray(n_positive[0])):
-            raise ValueError("n_positive must have as many samples in every task")
-        tasks.append(
-            _task(
-                first,
-                second,
-                kept,
-                hypotheses[t],
-                None if epistemic_uncertainty is None else epistemic_uncertainty[t],
-                exchangeable,
-                n_bins,
-                binning,
-                None if bins is None else bins[t],
-                random_state,
-            )
+    tasks = [
+        contributions(
+            n_positive[t],
+            n_labels,
+            hypotheses[t],
+            epistemic_uncertainty=None
+            if epistemic_uncertainty is None
+            else epistemic_uncertainty[t],
+            exchangeable=exchangeable,
+            n_bins=n_bins,
+            binning=binning,
+            bins=None if bins is None else bins[t],
+            random_state=random_state,
         )
-    return _summary(tasks, check_groups(groups, kept), 1 - kept.mean(), level)
+        for t in range(n_tasks)
+    ]
+    return summarize(tasks, groups=groups, confidence_level=confidence_level)
 
 
 def true_second_order_error(
@@ -408,13 +401,11 @@ random_state, confidence_level
     >>> round(result.reducible.estimate, 6), round(result.uncertainty.estimate, 6)
     (0.005, 0.025)
     """
-    level = check_fraction(confidence_level, name="confidence_level")
     p = check_probabilities(p_true, name="p_true")
-    kept = np.ones(len(p), dtype=bool)
-    task = _task(
+    of_task = _contributions(
         p,
         p**2,
-        kept,
+        np.ones(len(p), dtype=bool),
         hypotheses,
         epistemic_uncertainty,
         exchangeable,
@@ -423,7 +414,7 @@ random_state, confidence_level
         bins,
         random_state,
     )
-    return _summary([task], check_groups(groups, kept), 0.0, level)
+    return summarize([of_task], groups=groups, confidence_level=confidence_level)
 
 
 def second_order_curve(
@@ -469,37 +460,12 @@ confidence_level
       uncertainty 0.02322: error 0.02181 [0.01913, 0.02448], weight 0.5
     )
     """
-    level = check_fraction(confidence_level, name="confidence_level")
-    n_bins = check_positive_integer(n_bins, name="n_bins")
     first, second, kept = _label_moments(n_positive, n_labels)
     rows = _check_rows(hypotheses, kept)
     reported = _check_reported(epistemic_uncertainty, kept)
-    groups = check_groups(groups, kept)
     _check_enough(rows, reported, exchangeable)
     asked = _asked_of_uncertainty(first, second, rows, reported, exchangeable, random_state)
-    labels = np.unique(quantile_bins(asked.key, n_bins), return_inverse=True)[1]
-    count = np.bincount(labels).astype(float)
-    uncertainty, error = (
-        np.bincount(labels, weights=values) / count for values in (asked.uncertainty, asked.error)
-    )
-    n_groups = groups.max() + 1
-    residual = asked.error - error[labels]
-    sums = group_sums(residual, labels, groups[asked.index], n_groups, len(count))
-    n_inside = (group_sums(1.0, labels, groups[asked.index], n_groups, len(count)) > 0).sum(axis=0)
-    n_inside = np.asarray(n_inside).ravel()
-    variance = np.asarray(sums.power(2).sum(axis=0)).ravel() / count**2
-    with np.errstate(divide="ignore", invalid="ignore"):
-        standard_error = np.sqrt(variance * (n_inside / (n_inside - 1)))
-    half = t_quantile(level, np.maximum(n_inside, 2)) * standard_error
-    return SecondOrderCurve(
-        uncertainty=uncertainty,
-        error=error,
-        standard_error=standard_error,
-        ci_low=np.maximum(error - half, 0),
-        ci_high=np.maximum(error, 0) + half,
-        weight=count / len(labels),
-        confidence_level=level,
-    )
+    return curve([asked], check_groups(groups, kept), n_bins, confidence_level)
 
 
 def second_order_test(
@@ -552,7 +518,7 @@ def second_order_test(
     """
     n_bins = check_positive_integer(n_bins, name="n_bins")
     n_resamples = check_positive_integer(n_resamples, name="n_resamples")
-    n_positive, n_labels = _check_counts(n_positive, n_labels)
+    n_positive, n_labels = check_counts(n_positive, n_labels)
     kept = _with_two_labels(n_labels)
     rows = _check_rows(hypotheses, kept).astype(np.float64)
     s, k = n_positive[kept], n_labels[kept]
@@ -616,7 +582,8 @@ def finite_draws_factor(n_hypotheses: int) -> float:
 # --- Arguments
 
 
-def _check_counts(n_positive: ArrayLike, n_labels: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
+def check_counts(n_positive: ArrayLike, n_labels: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
+    """Return both as int64 of shape (n_samples,), checked."""
     positive, labels = np.asarray(n_positive), np.asarray(n_labels)
     if positive.ndim != 1 or positive.size == 0:
         raise ValueError(
@@ -651,7 +618,7 @@ def _label_moments(
     n_positive: ArrayLike, n_labels: ArrayLike
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return unbiased estimates of p* and p*² for the inputs kept, and which these are."""
-    positive, labels = _check_counts(n_positive, n_labels)
+    positive, labels = check_counts(n_positive, n_labels)
     kept = _with_two_labels(labels)
     return *_moments(positive[kept], labels[kept]), kept
 
@@ -691,7 +658,7 @@ def _check_enough(rows: np.ndarray, reported: np.ndarray | None, exchangeable: b
 # --- What each input says
 
 
-class _Asked(NamedTuple):
+class Asked(NamedTuple):
     """What is asked of inputs by their EU: one row an input, or several, from parts of it."""
 
     key: np.ndarray  # EU to choose by
@@ -700,9 +667,38 @@ class _Asked(NamedTuple):
     index: np.ndarray  # of the input
 
 
-class _Task(NamedTuple):
-    """Contributions of inputs to the quantities of one task; most are of shape (n_samples,)."""
+def halves_of_uncertainty(
+    hypotheses: ArrayLike,
+    *,
+    epistemic_uncertainty: ArrayLike | None = None,
+    exchangeable: bool = True,
+    random_state: int = 0,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return EU to choose inputs by, and EU to compare with the error made on those chosen.
 
+    Parameters
+    ----------
+    hypotheses, epistemic_uncertainty, exchangeable, random_state
+        As in :func:`second_order_error`.
+
+    Returns
+    -------
+    chosen_by, compared : ndarray of shape (n_samples,)
+        For four draws or more the EU of two halves of them, the second as large as the squared
+        error of the mean of all draws is if they are right. Otherwise EU, twice.
+    """
+    kept = np.ones(len(hypotheses), dtype=bool)
+    rows, reported = _check_rows(hypotheses, kept), _check_reported(epistemic_uncertainty, kept)
+    _check_enough(rows, reported, exchangeable)
+    nothing = np.zeros(len(rows))
+    asked = _asked_of_uncertainty(nothing, nothing, rows, reported, exchangeable, random_state)
+    return asked.key[: len(rows)], asked.uncertainty[: len(rows)]
+
+
+class Contributions(NamedTuple):
+    """What each input says of the quantities of one task; most are of shape (n_samples,)."""
+
+    kept: np.ndarray  # inputs with two labels or more, which the others are of
     error: np.ndarray
     uncertainty: np.ndarray
     noise: np.ndarray
@@ -710,9 +706,39 @@ class _Task(NamedTuple):
     size: tuple[np.ndarray, np.ndarray, np.ndarray]  # values, bins, inputs
     mean_error: np.ndarray
     bins: np.ndarray
+    asked: Asked
 
 
-def _task(
+def contributions(
+    n_positive: ArrayLike,
+    n_labels: ArrayLike,
+    hypotheses: ArrayLike,
+    *,
+    epistemic_uncertainty: ArrayLike | None = None,
+    exchangeable: bool = True,
+    n_bins: int = 50,
+    binning: Binning = "nested",
+    bins: ArrayLike | None = None,
+    random_state: int = 0,
+) -> Contributions:
+    """Return what each input says; the arguments are those of `second_order_error`.
+
+    For those who have many tasks, whose hypotheses need not be kept together:
+    `mean_second_order_error` is `summarize` of the contributions of its tasks.
+    """
+    return _contributions(
+        *_label_moments(n_positive, n_labels),
+        hypotheses,
+        epistemic_uncertainty,
+        exchangeable,
+        n_bins,
+        binning,
+        bins,
+        random_state,
+    )
+
+
+def _contributions(
     first: np.ndarray,
     second: np.ndarray,
     kept: np.ndarray,
@@ -723,7 +749,7 @@ def _task(
     binning: Binning,
     bins: ArrayLike | None,
     random_state: int,
-) -> _Task:
+) -> Contributions:
     n_bins = check_positive_integer(n_bins, name="n_bins")
     rows = _check_rows(hypotheses, kept)
     reported = _check_reported(epistemic_uncertainty, kept)
@@ -736,6 +762,7 @@ def _task(
     else:
         uncertainty = reported
     index = np.arange(len(first))
+    asked = _asked_of_uncertainty(first, second, rows, reported, exchangeable, random_state)
     if bins is not None:
         labels = check_bins(np.asarray(bins), n_samples=len(kept))[kept]
         labels = np.unique(labels, return_inverse=True)[1]
@@ -748,11 +775,11 @@ def _task(
             binning=binning,
             random_state=random_state,
         )
-        asked = _asked_of_uncertainty(first, second, rows, reported, exchangeable, random_state)
         n_bins = max(1, min(n_bins, len(first) // _LEAST_INPUTS))
         of_size = np.unique(quantile_bins(asked.key, n_bins), return_inverse=True)[1]
         size = asked.error - asked.uncertainty, of_size, asked.index
-    return _Task(
+    return Contributions(
+        kept=kept,
         error=error,
         uncertainty=uncertainty,
         noise=first - second,
@@ -762,6 +789,7 @@ def _task(
         size=size,
         mean_error=first - prediction,
         bins=labels,
+        asked=asked,
     )
 
 
@@ -772,17 +800,17 @@ def _asked_of_uncertainty(
     reported: np.ndarray | None,
     exchangeable: bool,
     random_state: int,
-) -> _Asked:
+) -> Asked:
     index = np.arange(len(first))
     n_hypotheses = rows.shape[1]
     if reported is not None or not exchangeable:
         prediction, variance = row_moments(rows)
         uncertainty = variance if reported is None else reported
-        return _Asked(uncertainty, _squared_error(first, second, prediction), uncertainty, index)
+        return Asked(uncertainty, _squared_error(first, second, prediction), uncertainty, index)
     if n_hypotheses < 4:
         # No two halves that have variances: all inputs are asked at once.
         prediction, variance = row_moments(rows)
-        return _Asked(
+        return Asked(
             np.zeros(len(first)),
             _squared_error(first, second, prediction),
             variance * finite_draws_factor(n_hypotheses),
@@ -800,7 +828,7 @@ def _asked_of_uncertainty(
     sizes = np.array([[n_first], [n_hypotheses - n_first]])
     error = _squared_error(first, second, mean) - variance / sizes + variance / n_hypotheses
     uncertainty = variance * (1 + 1 / n_hypotheses)
-    return _Asked(
+    return Asked(
         np.concatenate([variance[1], variance[0]]),
         error.ravel(),
         uncertainty.ravel(),
@@ -889,9 +917,25 @@ def _variance_of_squared_error(rows: np.ndarray, labels: np.ndarray) -> np.ndarr
 # --- Estimates and intervals
 
 
-def _summary(
-    tasks: Sequence[_Task], groups: np.ndarray, dropped_mass: float, level: float
+def summarize(
+    tasks: Sequence[Contributions],
+    *,
+    groups: ArrayLike | None = None,
+    confidence_level: float = 0.95,
 ) -> SecondOrderError:
+    """Return means over tasks that share their inputs.
+
+    Raises
+    ------
+    ValueError
+        If the tasks do not have the same inputs, or fewer than two groups of them are left.
+    """
+    level = check_fraction(confidence_level, name="confidence_level")
+    kept = tasks[0].kept
+    if any(not np.array_equal(task.kept, kept) for task in tasks):
+        raise ValueError("n_positive must have as many samples in every task")
+    groups = check_groups(groups, kept)
+
     def mean(name: str) -> np.ndarray:
         return np.mean([getattr(task, name) for task in tasks], axis=0)
 
@@ -920,12 +964,12 @@ def _summary(
         calibration_error=calibration,
         variance_in_bins=shifted(variance, calibration.plug_in - calibration.estimate),
         aleatoric=mean_of_groups(mean("noise"), groups, level, least=0.0),
-        dropped_mass=float(dropped_mass),
+        dropped_mass=float(1 - kept.mean()),
         n_samples=len(error),
     )
 
 
-def _around_bins(task: _Task) -> np.ndarray:
+def _around_bins(task: Contributions) -> np.ndarray:
     """Return contributions to Σ w (E[q | bin] − ḡ²), ḡ the mean of p* − Δ seen in the bin."""
     count = np.bincount(task.bins)
     mean_error = (np.bincount(task.bins, weights=task.mean_error) / count)[task.bins]
@@ -936,3 +980,34 @@ def _around_bins(task: _Task) -> np.ndarray:
         return around
     mean = around[used].mean()
     return mean + np.where(used, around - mean, 0) / used.mean()
+
+
+def curve(
+    asked: Sequence[Asked], groups: np.ndarray, n_bins: int, confidence_level: float
+) -> SecondOrderCurve:
+    """Return the squared error in quantiles of the EU of all tasks together."""
+    level = check_fraction(confidence_level, name="confidence_level")
+    n_bins = check_positive_integer(n_bins, name="n_bins")
+    key, errors, uncertainties, index = map(np.concatenate, zip(*asked, strict=True))
+    labels = np.unique(quantile_bins(key, n_bins), return_inverse=True)[1]
+    count = np.bincount(labels).astype(float)
+    uncertainty, error = (
+        np.bincount(labels, weights=values) / count for values in (uncertainties, errors)
+    )
+    n_groups, of_row = groups.max() + 1, groups[index]
+    sums = group_sums(errors - error[labels], labels, of_row, n_groups, len(count))
+    n_inside = (group_sums(1.0, labels, of_row, n_groups, len(count)) > 0).sum(axis=0)
+    n_inside = np.asarray(n_inside).ravel()
+    variance = np.asarray(sums.power(2).sum(axis=0)).ravel() / count**2
+    with np.errstate(divide="ignore", invalid="ignore"):
+        standard_error = np.sqrt(variance * (n_inside / (n_inside - 1)))
+    half = t_quantile(level, np.maximum(n_inside, 2)) * standard_error
+    return SecondOrderCurve(
+        uncertainty=uncertainty,
+        error=error,
+        standard_error=standard_error,
+        ci_low=np.maximum(error - half, 0),
+        ci_high=np.maximum(error, 0) + half,
+        weight=count / len(labels),
+        confidence_level=level,
+    )

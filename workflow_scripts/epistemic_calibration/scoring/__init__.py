@@ -14,11 +14,20 @@ from typing import Any
 
 import numpy as np
 
+from epistemic_calibration import metrics
 from epistemic_calibration.metrics import Sample
+from epistemic_calibration.metrics.second_order import halves_of_uncertainty
 from epistemic_calibration.registry import available, load
 from epistemic_calibration.scoring.base import Inputs, Metric, Row
 
-__all__ = ["METRICS", "Metric", "Scorer", "rows_of_all_tasks", "table_metrics"]
+__all__ = [
+    "METRICS",
+    "Metric",
+    "Scorer",
+    "rows_of_all_tasks",
+    "rows_of_methods",
+    "table_metrics",
+]
 
 
 def _load_families() -> tuple[ModuleType, ...]:
@@ -66,21 +75,14 @@ class Scorer:
     ----------
     arrays : mapping
         ``y_true`` of shape (n_samples,), labels in {0, 1}; ``hypotheses`` of shape
-        (n_samples, n_hypotheses), in [0, 1]; and, where the method reports them,
-        ``prediction`` and ``epistemic_uncertainty`` of shape (n_samples,).
+        (n_samples, n_hypotheses), in [0, 1]; where the method reports them, ``prediction`` and
+        ``epistemic_uncertainty`` of shape (n_samples,), and ``exchangeable``, False where the
+        hypotheses are no draws; where there are several labels per input, ``n_positive`` and
+        ``n_labels``, int of shape (n_samples,).
     settings : mapping
         The ``scores`` block of the configuration: n_bins, binning, ece_n_bins,
         corrected_n_bins, corrected_binning, confidence_level, n_resamples, recalibration and
         random_state.
-
-    Attributes
-    ----------
-    y_true : ndarray of shape (n_samples,)
-        As given.
-    mean : ndarray of float64, shape (n_samples,)
-        Mean of the hypotheses.
-    corrected_bins : ndarray of int, shape (n_samples,)
-        Bins of the corrected error.
 
     Raises
     ------
@@ -105,15 +107,20 @@ class Scorer:
             arrays["hypotheses"],
             epistemic_uncertainty=arrays.get("epistemic_uncertainty"),
         )
-        self.y_true = arrays["y_true"]
-        self.mean = sample.mean
-        self.corrected_bins = sample.bins(
+        corrected_bins = sample.bins(
             n_bins=settings["corrected_n_bins"],
             binning=settings["corrected_binning"],
             random_state=settings["random_state"],
         )
-        prediction = arrays.get("prediction", self.mean)
-        self._inputs = Inputs(sample, prediction, self.corrected_bins, settings)
+        self._inputs = Inputs(
+            sample,
+            arrays.get("prediction", sample.mean),
+            corrected_bins,
+            settings,
+            n_positive=arrays.get("n_positive"),
+            n_labels=arrays.get("n_labels"),
+            exchangeable=bool(arrays.get("exchangeable", True)),
+        )
 
     def rows(self, diagnostics: Mapping[str, float] | None = None) -> Iterator[dict[str, Any]]:
         """Yield one row per metric.
@@ -136,23 +143,61 @@ class Scorer:
         for name, value in (diagnostics or {}).items():
             yield _tidy(Row(f"diagnostic_{name}", value), "task", n_hypotheses)
 
+    def summaries(self) -> dict[str, Any]:
+        """Return what the families must know of a task for `rows_of_all_tasks`, by family."""
+        return {
+            family.__name__: family.summary(self._inputs)
+            for family in _FAMILIES
+            if hasattr(family, "summary")
+        }
+
+    def compared(self) -> dict[str, np.ndarray]:
+        """Return what `rows_of_methods` and comparisons of methods must know of a task.
+
+        Returns
+        -------
+        dict of str to ndarray of shape (n_samples,)
+            ``mean_prediction``; ``bins`` of the corrected error; ``uncertainty``, the squared
+            error that the method says it makes, and the same by which inputs are chosen and with
+            which the error made on these is compared, ``uncertainty_chosen_by`` and
+            ``uncertainty_compared``.
+        """
+        inputs, sample = self._inputs, self._inputs.sample
+        chosen_by, compared = halves_of_uncertainty(
+            sample.hypotheses,
+            epistemic_uncertainty=sample.reported,
+            exchangeable=inputs.exchangeable,
+            random_state=inputs.settings["random_state"],
+        )
+        draws = inputs.exchangeable and sample.reported is None
+        n_hypotheses = sample.hypotheses.shape[1]
+        return {
+            "mean_prediction": sample.mean,
+            "bins": inputs.corrected_bins,
+            "uncertainty": sample.uncertainty
+            * (metrics.finite_draws_factor(n_hypotheses) if draws else 1.0),
+            "uncertainty_chosen_by": chosen_by,
+            "uncertainty_compared": compared,
+        }
+
 
 def rows_of_all_tasks(
-    samples: Sequence[tuple[np.ndarray, np.ndarray, np.ndarray]], settings: Mapping[str, Any]
+    summaries: Sequence[Mapping[str, Any]], settings: Mapping[str, Any]
 ) -> Iterator[dict[str, Any]]:
     """Yield what is estimated of all tasks of a data set together, one row per metric.
 
     Parameters
     ----------
-    samples : sequence over tasks, of (y_true, mean, corrected_bins)
-        Attributes of a `Scorer` per task; sample n of every task is the same image.
+    summaries : sequence over tasks, of mappings
+        `Scorer.summaries` of each; sample n of every task is the same image.
     settings : mapping
         As in `Scorer`.
 
     Yields
     ------
     dict
-        As `Scorer.rows` does, with the scope "all_tasks" and n_hypotheses None.
+        As `Scorer.rows` does, with n_hypotheses None and the scope "all_tasks", or "bin" and
+        the number of the bin for what is of one bin of all tasks.
 
     Raises
     ------
@@ -161,8 +206,42 @@ def rows_of_all_tasks(
     """
     for family in _FAMILIES:
         if hasattr(family, "rows_of_all_tasks"):
-            for row in family.rows_of_all_tasks(samples, settings):
-                yield _tidy(row, "all_tasks", None)
+            of_family = [of_task[family.__name__] for of_task in summaries]
+            if all(summary is not None for summary in of_family):
+                for row in family.rows_of_all_tasks(of_family, settings):
+                    yield _tidy(row, "all_tasks", None)
+
+
+def rows_of_methods(
+    y_true: Sequence[np.ndarray],
+    compared: Mapping[str, Mapping[str, np.ndarray]],
+    settings: Mapping[str, Any],
+) -> Iterator[dict[str, Any]]:
+    """Yield what is estimated of each method beside all others, one row per method and metric.
+
+    Parameters
+    ----------
+    y_true : sequence over tasks, of arrays of shape (n_samples,)
+        Labels in {0, 1}.
+    compared : mapping of str to mapping
+        By method: the arrays of `Scorer.compared`, each of shape (n_tasks, n_samples).
+    settings : mapping
+        As in `Scorer`.
+
+    Yields
+    ------
+    dict
+        As `rows_of_all_tasks` does, and method.
+
+    Raises
+    ------
+    ValueError
+        If the methods differ in their numbers of tasks or samples.
+    """
+    for family in _FAMILIES:
+        if hasattr(family, "rows_of_methods"):
+            for method, row in family.rows_of_methods(y_true, compared, settings):
+                yield {"method": method, **_tidy(row, "all_tasks", None)}
 
 
 def _tidy(row: Row, scope: str, n_hypotheses: int | None) -> dict[str, Any]:
@@ -170,7 +249,8 @@ def _tidy(row: Row, scope: str, n_hypotheses: int | None) -> dict[str, Any]:
     if row.metric not in METRICS and not row.metric.startswith("diagnostic_"):
         raise ValueError(f"no family of scores describes {row.metric!r} in its METRICS")
     return {
-        "scope": scope,
+        "scope": scope if row.bin is None else "bin",
+        "bin": row.bin,
         "metric": row.metric,
         "value": float(row.value),
         "n_bins": row.n_bins,

@@ -2,8 +2,10 @@
 
 A family is one file of this folder. It has ``METRICS``, the descriptions of its metrics, and
 ``rows(inputs)``, which yields a `Row` for each of them. A family with estimates of all tasks of
-a data set together has ``rows_of_all_tasks(samples, settings)`` as well. Families come in the
-order of their ``ORDER``; those without one are last.
+a data set together has ``summary(inputs)``, which returns what it must know of a task, or None, and
+``rows_of_all_tasks(summaries, settings)`` as well. A family with estimates that compare each
+method with all others has ``rows_of_methods(y_true, compared, settings)``, which yields pairs of a
+method and a `Row`. Families come in the order of their ``ORDER``; those without one are last.
 """
 
 from __future__ import annotations
@@ -70,12 +72,13 @@ class Metric:
 
 
 class Row(NamedTuple):
-    """A score, and the bins behind it if there are any."""
+    """A score, and the bins behind it if there are any; ``bin`` if it is of one of them."""
 
     metric: str
     value: float
     binning: str | None = None
     n_bins: int | None = None
+    bin: int | None = None
 
 
 @dataclass(frozen=True)
@@ -92,9 +95,18 @@ class Inputs:
         Bins of the corrected error.
     settings : mapping
         The ``scores`` block of the configuration.
+    n_positive, n_labels : ndarray of int, shape (n_samples,), or None
+        Several labels per input: how many of how many are positive.
+    exchangeable : bool
+        Whether the hypotheses are draws, as in `metrics.second_order_error`.
     """
 
     sample: Sample
     prediction: np.ndarray
     corrected_bins: np.ndarray
     settings: Mapping[str, Any]
+    n_positive: np.ndarray | None = None
+    n_labels: np.ndarray | None = None
+    exchangeable: bool = True
+    #: What a family has worked out and needs again, by a name of its own.
+    kept: dict[str, Any] = field(default_factory=dict)

@@ -105,11 +105,16 @@ def rows(inputs: Inputs) -> Iterator[Row]:
     yield Row("tece_cross_fitted_low", bound.ci_low)
 
 
+def summary(inputs: Inputs) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return labels, mean prediction and bins of a task."""
+    return inputs.sample.y, inputs.sample.mean, inputs.corrected_bins
+
+
 def rows_of_all_tasks(
-    samples: Sequence[tuple[np.ndarray, np.ndarray, np.ndarray]], settings: Mapping[str, Any]
+    summaries: Sequence[tuple[np.ndarray, np.ndarray, np.ndarray]], settings: Mapping[str, Any]
 ) -> Iterator[Row]:
     """Yield the mean over tasks of the corrected TECE, whose tasks share their images."""
-    y_true, means, bins = zip(*samples, strict=True)
+    y_true, means, bins = zip(*summaries, strict=True)
     corrected = metrics.mean_corrected_error(
         y_true,
         means,

@@ -13,7 +13,14 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
-from epistemic_calibration.data import DataError, class_names_of, raw_inventory, task_name
+from epistemic_calibration.data import (
+    DataError,
+    class_names_of,
+    has_label_counts,
+    label_counts_inventory,
+    raw_inventory,
+    task_name,
+)
 from epistemic_calibration.methods import method_path
 from epistemic_calibration.paper.toy import load_experiment
 from epistemic_calibration.workflow.config import Config, MethodEntry
@@ -128,6 +135,25 @@ class Plan:
         return raw_inventory(self.config.datasets[dataset].source, self.data_dir)
 
     @cache
+    def has_label_counts(self, dataset: str) -> bool:
+        """Return whether several labels of each test image of a data set are known.
+
+        Raises
+        ------
+        ValueError
+            If that cannot be told; the message names the data set.
+        """
+        try:
+            return has_label_counts(self.config.datasets[dataset].source, self.data_dir)
+        except (DataError, ValueError) as error:
+            raise ValueError(f"datasets.{dataset}: {error}") from error
+
+    @cache
+    def label_counts_inventory(self, dataset: str) -> dict[str, Any]:
+        """Return what tells the several labels of a data set from others."""
+        return label_counts_inventory(self.config.datasets[dataset].source, self.data_dir)
+
+    @cache
     def tasks(self, dataset: str) -> dict[str, int]:
         """Return the one-vs-all tasks of a data set: path-safe name -> positive class.
 
@@ -191,6 +217,11 @@ class Plan:
             for seed in self.config.seeds
             for method in self.methods(dataset)
         ]
+
+    def table_fingerprints(self, dataset: str) -> list[str]:
+        """Return the fingerprints of all that tables and figures of a data set are made of."""
+        bounds = [self.fingerprint("bounds", dataset=dataset, seed=s) for s in self.config.seeds]
+        return [*self.score_fingerprints(dataset), *bounds]
 
     def fingerprint(self, stage: str, **where: Any) -> str:
         """Return the fingerprint of a job's spec, which the receipts of its outputs carry."""

@@ -15,14 +15,15 @@ from epistemic_calibration.workflow.provenance import StaleResultError, read_npz
 if TYPE_CHECKING:
     import pandas as pd
 
-#: Columns of tidy scores. The scope is ``task``, or ``all_tasks`` for what is estimated of all
-#: tasks of a data set together; then there is no task.
+#: Columns of tidy scores. The scope is ``task``; ``all_tasks`` for what is estimated of all tasks
+#: of a data set together, without a task; or ``bin`` for what is of all tasks in one bin of EU.
 SCORE_COLUMNS = (
     "dataset",
     "seed",
     "method",
     "scope",
     "task",
+    "bin",
     "metric",
     "value",
     "n_bins",
@@ -40,6 +41,18 @@ def read_labels(path: str | Path) -> dict[str, np.ndarray]:
     }
 
 
+def read_label_counts(path: str | Path | None = None) -> dict[str, dict[str, np.ndarray]]:
+    """Return ``n_positive`` and ``n_labels`` of each test image, int64, by one-vs-all task."""
+    if path is None:
+        return {}
+    arrays, _ = read_npz(path)
+    counts = arrays["label_counts"]
+    return {
+        task_name(str(name)): {"n_positive": counts[:, k], "n_labels": counts.sum(axis=1)}
+        for k, name in enumerate(arrays["class_names"])
+    }
+
+
 def read_tasks(
     inputs: SimpleNamespace, tasks: Sequence[str]
 ) -> Iterator[tuple[str, dict[str, np.ndarray], dict[str, float]]]:
@@ -48,7 +61,9 @@ def read_tasks(
     Parameters
     ----------
     inputs : namespace
-        ``hypotheses``: paths of TASK.npz; ``labels``: path of the data set's labels.
+        ``hypotheses``: paths of TASK.npz; ``labels``: path of the data set's labels;
+        ``label_counts``, if it is there: a list of the path of its label counts, or an empty one.
+        With them the arrays have ``n_positive`` and ``n_labels``, int64 (n_test,).
     tasks : sequence of str
 
     Raises
@@ -58,6 +73,7 @@ def read_tasks(
     """
     paths = {Path(path).stem: path for path in inputs.hypotheses}
     labels = read_labels(inputs.labels)
+    counts = read_label_counts(*getattr(inputs, "label_counts", []))
     for task in tasks:
         if task not in paths:
             raise StaleResultError(f"no file of task {task} among {inputs.hypotheses}")
@@ -66,7 +82,8 @@ def read_tasks(
             raise StaleResultError(f"{paths[task]} holds the hypotheses of task {record['task']!r}")
         if not np.array_equal(arrays["y_true"], labels[task]):
             raise StaleResultError(f"{paths[task]} has other labels than {inputs.labels}")
-        yield task, {**arrays, "y_true": labels[task]}, record["diagnostics"]
+        arrays |= {"y_true": labels[task], **counts.get(task, {})}
+        yield task, arrays, record["diagnostics"]
 
 
 def read_tables(paths: Iterable[str | Path]) -> pd.DataFrame:

@@ -30,6 +30,7 @@ class Oracle(Method):
 
     label: ClassVar[str] = "Oracle"
     family: ClassVar[str] = "control"
+    exchangeable: ClassVar[bool] = False
 
     spread: float = parameter(
         0.0, ge=0, le=1, description="width of the hypotheses around the truth; 0: all equal it"

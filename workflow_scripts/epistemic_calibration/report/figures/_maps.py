@@ -39,8 +39,8 @@ def draw_maps(
                 f"no method of dataset={dataset!r} has both {metric!r} and {y_metric!r}; "
                 f"metrics with scores: {sorted(chosen['metric'].unique())}"
             )
-    x_scale = _LogMargin(pd.concat([spreads[metric] for metric in x_metrics]))
-    y_scale = _LogMargin(spreads[y_metric])
+    x_scale = LogMargin(pd.concat([spreads[metric] for metric in x_metrics]))
+    y_scale = LogMargin(spreads[y_metric])
     styles = method_styles(methods)
     with mpl.rc_context(rc_params()):
         figure = Figure(figsize=(width, 0.92 * width / len(x_metrics) + 0.1))
@@ -50,7 +50,7 @@ def draw_maps(
             if metric == "eece":
                 _draw_floor(ax, chosen, methods, x_scale)
             for method in [name for name in x.index if name in y.index]:
-                _draw_point(ax, x.loc[method], y.loc[method], x_scale, y_scale, styles[method])
+                draw_point(ax, x.loc[method], y.loc[method], x_scale, y_scale, styles[method])
             x_scale.apply(ax, "x")
             y_scale.apply(ax, "y")
             ax.set_xlabel(metric_label(metric))
@@ -67,28 +67,37 @@ def draw_maps(
     return figure
 
 
-class _LogMargin:
-    """A logarithmic axis, with a margin for what is below `_SMALLEST` if there is any.
+class LogMargin:
+    """A logarithmic axis, with a margin for what is too small if there is any.
 
     Parameters
     ----------
     spread : DataFrame
         Columns mean, low and high.
+    smallest : float
+        What is below stands in the margin.
+    include : float, optional
+        A value that the axis must reach.
     """
 
-    def __init__(self, spread: pd.DataFrame) -> None:
-        above = spread[spread["mean"] >= _SMALLEST]
-        low = np.fmax(above["low"], above["mean"] / 4).min() if len(above) else _SMALLEST
-        high = spread["high"].max() if len(above) else 10 * _SMALLEST
+    def __init__(
+        self, spread: pd.DataFrame, *, smallest: float = _SMALLEST, include: float | None = None
+    ) -> None:
+        self.smallest = smallest
+        above = spread[spread["mean"] >= smallest]
+        low = np.fmax(above["low"], above["mean"] / 4).min() if len(above) else smallest
+        high = spread["high"].max() if len(above) else 10 * smallest
+        if include is not None:
+            low, high = min(low, include), max(high, include)
         pad = max((high / low) ** 0.06, 1.3)
         self.low, self.high = low / pad, high * pad
-        self.has_margin = bool((spread["mean"] < _SMALLEST).any())
+        self.has_margin = bool((spread["mean"] < smallest).any())
         decades = np.log10(self.high / self.low)
         self.left = self.low / 10 ** (0.16 * decades) if self.has_margin else self.low
 
     def place(self, spread: pd.Series) -> float:
         """Return where the mean is drawn."""
-        if spread["mean"] >= _SMALLEST:
+        if spread["mean"] >= self.smallest:
             return spread["mean"]
         return float(np.sqrt(self.left * self.low))
 
@@ -104,7 +113,7 @@ class _LogMargin:
             return
         span = {"color": "#EEEEEE", "lw": 0, "zorder": 0}
         text = {"fontsize": 7, "color": GREY, "ha": "center", "va": "center"}
-        label = f"< 10$^{{{round(np.log10(_SMALLEST))}}}$"
+        label = f"< 10$^{{{round(np.log10(self.smallest))}}}$"
         middle = float(np.sqrt(self.left * self.low))
         axis = getattr(ax, f"{name}axis")
         ticks = [t for t in axis.get_majorticklocs() if self.low <= t <= self.high]
@@ -119,26 +128,27 @@ class _LogMargin:
             ax.text(0.93, middle, label, transform=ax.get_yaxis_transform(), **text)
 
 
-def _draw_point(
+def draw_point(
     ax: Axes,
     x: pd.Series,
     y: pd.Series,
-    x_scale: _LogMargin,
-    y_scale: _LogMargin,
+    x_scale: LogMargin,
+    y_scale: LogMargin,
     style: MethodStyle,
 ) -> None:
+    """Draw a method's marker and its whiskers; each spread has mean, low and high."""
     at = x_scale.place(x), y_scale.place(y)
     whisker = {"color": style.color, "lw": 1, "alpha": 0.8, "zorder": 2}
     ax.plot(x_scale.whisker(x), [at[1], at[1]], **whisker)
     ax.plot([at[0], at[0]], y_scale.whisker(y), **whisker)
     line = style.line()
-    if min(x["mean"], y["mean"]) < _SMALLEST:
+    if x["mean"] < x_scale.smallest or y["mean"] < y_scale.smallest:
         line |= {"markerfacecolor": "white", "markeredgecolor": style.color, "mew": 1.2}
         line.pop("markeredgewidth")
     ax.plot(*at, ls="none", zorder=3, **line)
 
 
-def _draw_floor(ax: Axes, chosen: pd.DataFrame, methods: Methods, x_scale: _LogMargin) -> None:
+def _draw_floor(ax: Axes, chosen: pd.DataFrame, methods: Methods, x_scale: LogMargin) -> None:
     floor = chosen.loc[chosen["metric"] == "eece_noise_floor"].groupby("method")["value"].mean()
     # A constant is in one bin, and almost without noise.
     floor = floor[[methods[name]["family"] != "control" for name in floor.index]]

@@ -67,7 +67,6 @@ def table_by_method(
     """
     import pandas as pd
 
-    from epistemic_calibration.metrics import holm_correction
     from epistemic_calibration.scoring import METRICS, table_metrics
 
     chosen = dataset_scores(scores, dataset, methods)
@@ -93,11 +92,7 @@ def table_by_method(
     )
     for name in dict.fromkeys([*first, *found]):
         if name in METRICS and METRICS[name].kind == "p_value":
-            tests = chosen[chosen["metric"] == name]
-            # Seeds repeat the same tests, so each is a family of its own.
-            adjusted = tests.groupby("seed")["value"].transform(holm_correction)
-            rejected = tests.assign(rejected=adjusted <= LEVEL).groupby("method")
-            counts = rejected["rejected"].agg(["sum", "count"]).reindex(order, fill_value=0)
+            counts = rejections(chosen, name).reindex(order, fill_value=0)
             values[f"{name}_rejected"] = counts["sum"].astype(int)
             values[f"{name}_tests"] = counts["count"]
         else:
@@ -128,6 +123,20 @@ def table_by_method(
         columns_per_part=6,
         words=("Family",),
     )
+
+
+def rejections(chosen: pd.DataFrame, name: str) -> pd.DataFrame:
+    """Return in how many tasks a test rejects for each method, and how many there are.
+
+    At `LEVEL`, by Holm over the methods and tasks of a seed. Columns sum and count.
+    """
+    from epistemic_calibration.metrics import holm_correction
+
+    tests = chosen[chosen["metric"] == name]
+    # Seeds repeat the same tests, so each is a family of its own.
+    adjusted = tests.groupby("seed")["value"].transform(holm_correction)
+    rejected = tests.assign(rejected=adjusted <= LEVEL).groupby("method")
+    return rejected["rejected"].agg(["sum", "count"])
 
 
 def _column(values: pd.DataFrame, metric: Metric) -> list[str]:

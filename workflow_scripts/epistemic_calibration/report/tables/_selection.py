@@ -34,7 +34,8 @@ def dataset_scores(
     ----------
     scores : DataFrame
         Tidy: dataset, seed, method, scope, task, metric, value, ... The scope is ``task``,
-        or ``all_tasks`` for what is estimated of all tasks of a data set together.
+        ``all_tasks`` for what is estimated of all tasks of a data set together, or ``bin`` for
+        what is of all tasks in one bin.
     dataset : str
     methods : mapping
         By name in the configuration: ``{"label": ..., "family": ...}``, family one of
@@ -68,7 +69,8 @@ def dataset_scores(
     unknown = sorted(set(chosen["method"]) - set(methods))
     if unknown:
         raise ValueError(f"scores has methods {unknown} that methods lacks: {list(methods)}")
-    key = ["method", "scope", "task", "seed", "metric"]
+    key = ["method", "scope", "task", "seed", "metric", "bin"]
+    key = [column for column in key if column in chosen]
     repeated = chosen[chosen.duplicated(key)]
     if not repeated.empty:
         cell = repeated.iloc[0][key].to_dict()

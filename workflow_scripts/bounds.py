@@ -1,0 +1,53 @@
+"""Bound the error of every method of a data set from one label per input, beside the best."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from epistemic_calibration.workflow.stage import Needs, Stage
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    tasks: list[str]
+    scores: dict[str, Any]
+
+
+def needs(plan, dataset, seed):
+    from epistemic_calibration.registry import registered_files
+
+    compared = [
+        plan.fingerprint("scores", dataset=dataset, seed=seed, method=method)
+        for method in plan.methods(dataset)
+    ]
+    return Needs(
+        Settings(
+            tasks=list(plan.tasks(dataset)),
+            scores=plan.config.datasets[dataset].scores.model_dump(),
+        ),
+        {"compared": compared, "labels": plan.fingerprint("images", dataset=dataset)},
+        sources=registered_files("epistemic_calibration.scoring"),
+    )
+
+
+def step(job):
+    from pathlib import Path
+
+    import pandas as pd
+
+    from epistemic_calibration.files import atomic_path
+    from epistemic_calibration.scoring import rows_of_methods
+    from epistemic_calibration.workflow.provenance import read_npz
+    from epistemic_calibration.workflow.result_files import SCORE_COLUMNS, read_labels
+
+    settings, labels = job.settings, read_labels(job.inputs.labels)
+    compared = {Path(path).stem: read_npz(path)[0] for path in sorted(job.inputs.compared)}
+    rows = rows_of_methods([labels[task] for task in settings.tasks], compared, settings.scores)
+    table = pd.DataFrame(rows).assign(task=None, **job.where)
+    with atomic_path(job.outputs.bounds) as path:
+        table.to_csv(path, index=False, columns=list(SCORE_COLUMNS))
+
+
+STAGE = Stage(Settings, needs, step, inputs=("compared*", "labels"), outputs=("bounds",))
+
+if __name__ == "__main__":
+    STAGE.run()

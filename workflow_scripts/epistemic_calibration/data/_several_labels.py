@@ -1,0 +1,406 @@
+"""Labels that several people gave to the same images: published sets, and files of one's own.
+
+*Label counts* say how many people gave each class to each test image. *Annotations* are the
+labels of each training image, one column a person.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from epistemic_calibration.data._download import TIMEOUT, check_reachable, socket_timeout
+from epistemic_calibration.data.base import DataError, DataSource, ImageDataset, logger
+
+Kind = Literal["label_counts", "annotations"]
+
+
+@dataclass(frozen=True)
+class Published:
+    """Labels that others have published, which are downloaded and never part of the project.
+
+    Attributes
+    ----------
+    kind : {"label_counts", "annotations"}
+    file : str
+        Name in ``data_dir``.
+    url : str
+    shape : tuple of int
+    read : callable
+        Gets the path, returns the array.
+    images : str
+        Whose they are, in whose order.
+    licence, reference : str
+    sha256 : str or None
+        Of the values as int64, little-endian, row by row: of the content, whatever the format.
+    n_bytes : int or None
+        Size of the file, where there is no checksum.
+    """
+
+    kind: Kind
+    file: str
+    url: str
+    shape: tuple[int, int]
+    read: Callable[[Path], np.ndarray]
+    images: str
+    licence: str
+    reference: str
+    sha256: str | None = None
+    n_bytes: int | None = None
+
+    def load(self, data_dir: Path) -> np.ndarray:
+        """Return the labels, downloaded to ``data_dir`` if they are not there.
+
+        Raises
+        ------
+        DataError
+            If they cannot be downloaded, or are not those published.
+        """
+        path = data_dir / self.file
+        if not path.is_file():
+            self._download(path)
+        try:
+            values = np.asarray(self.read(path))
+        # A broken file raises whatever its format's reader does.
+        except Exception as error:
+            raise DataError(
+                f"{path} cannot be read ({error}). Delete it and run again: it will be "
+                f"downloaded anew"
+            ) from error
+        found = content_sha256(values) if values.dtype.kind in "iuf" else ""
+        size = path.stat().st_size
+        if (
+            values.shape != self.shape
+            or self.sha256 not in (None, found)
+            or self.n_bytes not in (None, size)
+        ):
+            raise DataError(
+                f"{path} does not hold the labels published at {self.url} (shape {values.shape}, "
+                f"SHA-256 of the values {found}, {size} bytes; it should be {self.shape}, "
+                f"{self.sha256 or 'any'}, {self.n_bytes or 'any'}). Delete it and run again"
+            )
+        logger.info("labels of %s: %s; licence: %s", self.images, self.reference, self.licence)
+        return values.astype(np.int64)
+
+    def _download(self, path: Path) -> None:
+        from torchvision.datasets.utils import download_url
+
+        from epistemic_calibration.files import atomic_path
+
+        logger.info("downloading %s (licence: %s)", self.url, self.licence)
+        try:
+            check_reachable([self.url])
+            with socket_timeout(TIMEOUT), atomic_path(path) as unfinished:
+                # A file that is there is not downloaded.
+                unfinished.unlink()
+                download_url(self.url, str(unfinished.parent), unfinished.name)
+        # What torchvision and urllib raise at a broken download has no common base class.
+        except Exception as error:
+            raise DataError(
+                f"{self.url} could not be downloaded ({error}). Put the file to {path}, or leave "
+                f"out the config key datasets.<name>.{self.kind}"
+            ) from error
+
+
+def _read_cifar10n(path: Path) -> np.ndarray:
+    import torch
+
+    reconstruct = np._core.multiarray._reconstruct
+    allowed = [
+        (reconstruct, "numpy.core.multiarray._reconstruct"),
+        (reconstruct, "numpy._core.multiarray._reconstruct"),
+        np.ndarray,
+        np.dtype,
+        *(type(np.dtype(name)) for name in ("int64", "int32", "uint8")),
+    ]
+    # Without them numpy's arrays are refused, and with anything else than data a file could run.
+    with torch.serialization.safe_globals(allowed):
+        labels = torch.load(path, weights_only=True)
+    return np.stack([np.asarray(labels[f"random_label{k}"]) for k in (1, 2, 3)], axis=1)
+
+
+def _read_csv(path: Path) -> np.ndarray:
+    return np.loadtxt(path, delimiter=",", dtype=np.int64, ndmin=2)
+
+
+#: Published labels by the name that the configuration gives them.
+PUBLISHED = {
+    "cifar10h": Published(
+        kind="label_counts",
+        file="cifar10h-counts.npy",
+        url="https://github.com/jcpeterson/cifar-10h/raw/master/data/cifar10h-counts.npy",
+        shape=(10_000, 10),
+        read=np.load,
+        images="the test set of CIFAR-10, in its order",
+        licence="CC BY-NC-SA 4.0",
+        reference="CIFAR-10H (Peterson, Battleday, Griffiths and Russakovsky, 2019, "
+        '"Human uncertainty makes classification more robust", arXiv 1908.07086)',
+        sha256="e3a314fdecb1f8aeb680f50fde8682d83065d5191d8fc76f0bdc86333bd7fefe",
+    ),
+    "fashion_mnist_h": Published(
+        kind="label_counts",
+        file="fmh_counts.csv",
+        url="https://raw.githubusercontent.com/takashiishida/irreducible/"
+        "18e120d239fd5db9889e88ce66f87222d3531472/data/fmh_counts.csv",
+        shape=(10_000, 10),
+        read=_read_csv,
+        images="the test set of Fashion-MNIST, in its order",
+        licence="none stated by its authors",
+        reference="Fashion-MNIST-H (Ishida, Yamane, Charoenphakdee, Niu and Sugiyama, 2023, "
+        '"Is the performance of my deep network too good to be true?", arXiv 2202.00395)',
+        n_bytes=216_176,
+    ),
+    "cifar10n": Published(
+        kind="annotations",
+        file="CIFAR-10_human.pt",
+        url="https://github.com/UCSC-REAL/cifar-10-100n/raw/main/data/CIFAR-10_human.pt",
+        shape=(50_000, 3),
+        read=_read_cifar10n,
+        images="the training set of CIFAR-10, in its order",
+        licence="CC BY-NC 4.0",
+        reference="CIFAR-10N (Wei, Zhu, Cheng, Liu, Niu and Liu, 2022, "
+        '"Learning with noisy labels revisited", arXiv 2110.12088)',
+        sha256="b22910af0e85b6f33a93b0950d37fc17d9a4daffd0f680476e8d26cae0b9f2c1",
+    ),
+}
+
+
+def content_sha256(values: np.ndarray) -> str:
+    """Return the SHA-256 of integers as int64, little-endian, row by row.
+
+    Examples
+    --------
+    >>> content_sha256(np.array([[1, 0]], dtype=np.uint8))[:8]
+    '4cbbd8ca'
+    """
+    return hashlib.sha256(np.ascontiguousarray(values, dtype="<i8").tobytes()).hexdigest()
+
+
+def labels_inventory(given: str, kind: Kind, data_dir: Path) -> dict[str, Any]:
+    """Return what tells the labels that a configuration names from others.
+
+    Raises
+    ------
+    DataError
+        If there is neither a published set nor a file of that name.
+    """
+    if given in PUBLISHED:
+        published = _published(given, kind)
+        return {"name": given, "sha256": published.sha256, "n_bytes": published.n_bytes}
+    with _file(given, kind, data_dir).open("rb") as file:
+        return {"sha256": hashlib.file_digest(file, "sha256").hexdigest()}
+
+
+def read_labels_of_people(
+    given: str, kind: Kind, data_dir: Path, class_names: tuple[str, ...]
+) -> np.ndarray:
+    """Return label counts (n_samples, n_classes) or annotations (n_samples, n_people), int64.
+
+    Parameters
+    ----------
+    given : str
+        Name of a published set, or path of a .npy, .npz or .csv, relative to ``data_dir``. An
+        .npz holds one array, or one that is named like the kind; the header of a .csv may name
+        the classes, in any order.
+    kind : {"label_counts", "annotations"}
+    data_dir : Path
+    class_names : tuple of str
+
+    Raises
+    ------
+    DataError
+        If the file is missing, cannot be read, or holds other than integers of two axes.
+    """
+    if given in PUBLISHED:
+        return _published(given, kind).load(data_dir)
+    path = _file(given, kind, data_dir)
+    try:
+        values = _read(path, kind, class_names)
+    except DataError:
+        raise
+    except Exception as error:
+        raise DataError(f"{path} cannot be read ({error})") from error
+    return check_integers(values, kind, str(path))
+
+
+def check_integers(values: np.ndarray, kind: Kind, where: str) -> np.ndarray:
+    """Return an array of two axes as int64.
+
+    Raises
+    ------
+    DataError
+        If it has another shape or other values.
+    """
+    if values.ndim != 2 or values.dtype.kind not in "iuf" or not np.all(values == values.round()):
+        columns = "one column a class" if kind == "label_counts" else "one column a person"
+        raise DataError(
+            f"{where}: {kind} has shape {values.shape} and dtype {values.dtype}; it must hold "
+            f"integers, one row an image and {columns}"
+        )
+    return values.astype(np.int64)
+
+
+def _published(name: str, kind: Kind) -> Published:
+    published = PUBLISHED[name]
+    if published.kind != kind:
+        raise DataError(f"datasets.<name>.{kind}: {name} is given as `{published.kind}: {name}`")
+    return published
+
+
+def _file(given: str, kind: Kind, data_dir: Path) -> Path:
+    path = data_dir / Path(given).expanduser()
+    if not path.is_file():
+        known = ", ".join(name for name, labels in PUBLISHED.items() if labels.kind == kind)
+        raise DataError(
+            f"no such file: {path} (config key datasets.<name>.{kind}: a file, or the name of a "
+            f"published set: {known})"
+        )
+    return path
+
+
+def _read(path: Path, kind: Kind, class_names: tuple[str, ...]) -> np.ndarray:
+    if path.suffix == ".npy":
+        return np.load(path, allow_pickle=False)
+    if path.suffix == ".npz":
+        with np.load(path, allow_pickle=False) as file:
+            if kind not in file.files and len(file.files) != 1:
+                raise DataError(
+                    f"{path} has no array {kind}; it holds {', '.join(sorted(file.files))}"
+                )
+            return file[kind if kind in file.files else file.files[0]]
+    if path.suffix != ".csv":
+        raise DataError(f"{path}: {kind} must be a file .npy, .npz or .csv")
+    import pandas as pd
+
+    table = pd.read_csv(path, header=None, dtype=str)
+    if table.iloc[0].str.fullmatch(r"\s*\d+\s*").all() and set(table.iloc[0]) != set(class_names):
+        return table.to_numpy().astype(np.float64)
+    header = [str(name).strip() for name in table.iloc[0]]
+    values = table.iloc[1:].to_numpy().astype(np.float64)
+    if kind == "annotations":
+        return values
+    if sorted(header) != sorted(class_names):
+        raise DataError(
+            f"{path}: the header names {', '.join(header)}, the classes are "
+            f"{', '.join(class_names)}"
+        )
+    return values[:, [header.index(name) for name in class_names]]
+
+
+def label_counts_of(
+    source: DataSource,
+    data_dir: Path,
+    y_test: np.ndarray,
+    test_rows: np.ndarray,
+    class_names: tuple[str, ...],
+) -> np.ndarray:
+    """Return what `epistemic_calibration.data.load_label_counts` does, of a source."""
+    n_classes = len(class_names)
+    if source.annotations is not None:
+        people = _annotations(source, data_dir, class_names)
+        where = f"annotations: {source.annotations}"
+        counts = np.stack([(people == k).sum(axis=1) for k in range(n_classes)], axis=1)
+    elif source.label_counts is not None:
+        where = f"label_counts: {source.label_counts}"
+        counts = read_labels_of_people(source.label_counts, "label_counts", data_dir, class_names)
+    else:
+        where = "label_counts"
+        inside = source.label_counts_inside(data_dir)
+        counts = check_integers(inside, "label_counts", str(getattr(source, "path", where)))
+    if counts.shape[1] != n_classes or counts.min() < 0:
+        raise DataError(
+            f"{where}: counts of shape {counts.shape}, from {counts.min()} up; there must be one "
+            f"column for each of the {n_classes} classes, and numbers >= 0"
+        )
+    whole = source.max_test is None and source.annotations is None
+    if test_rows.max() >= len(counts) or (whole and len(counts) != len(test_rows)):
+        raise DataError(
+            f"{where}: counts of {len(counts)} images; there must be one row for each image of "
+            f"the whole test set, also where max_test keeps a part of it"
+        )
+    counts = counts[test_rows]
+    _check_order(counts, y_test, where)
+    return counts
+
+
+def _check_order(counts: np.ndarray, y_test: np.ndarray, where: str) -> None:
+    """Refuse counts whose largest is the label no more often than if they were shuffled."""
+    labelled = counts.sum(axis=1) > 0
+    most, labels = counts[labelled].argmax(axis=1), y_test[labelled]
+    if not len(most):
+        raise DataError(f"{where}: no test image has a label")
+    agree = float(np.mean(most == labels))
+    n_classes = counts.shape[1]
+    shares = [np.bincount(k, minlength=n_classes) / len(k) for k in (most, labels)]
+    by_chance = float(shares[0] @ shares[1])
+    logger.info(
+        "%.1f labels per test image (%d to %d); most people gave the label to %.1f %% of them",
+        counts.sum(axis=1).mean(),
+        counts.sum(axis=1).min(),
+        counts.sum(axis=1).max(),
+        100 * agree,
+    )
+    # Of few images nothing is sure, so these are refused if they agree less than by chance.
+    margin = 3 * np.sqrt(by_chance * (1 - by_chance) / len(most)) if len(most) >= 100 else 0.0
+    if agree <= by_chance + margin:
+        raise DataError(
+            f"{where}: the class that most people gave is the label of {100 * agree:.1f} % of the "
+            f"test images, no more than by chance ({100 * by_chance:.1f} %): the rows must be in "
+            f"the order of the test set, and the columns in the order of the classes. A folder of "
+            f"images is in the order of its class folders and file names"
+        )
+
+
+def _annotations(source: DataSource, data_dir: Path, class_names: tuple[str, ...]) -> np.ndarray:
+    people = read_labels_of_people(source.annotations, "annotations", data_dir, class_names)
+    if people.min() < -1 or people.max() >= len(class_names) or people[:, 0].min() < 0:
+        raise DataError(
+            f"annotations: {source.annotations} has labels from {people.min()} to {people.max()}; "
+            f"they must lie in 0 ... {len(class_names) - 1}, or be -1 where a person other than "
+            f"the first gave none"
+        )
+    return people
+
+
+def hold_out(source: DataSource, data_dir: Path) -> ImageDataset:
+    """Return a data set's training images, split, with the labels of the first person."""
+    from sklearn.model_selection import train_test_split
+
+    whole = dataclasses.replace(source, annotations=None, max_train=None, max_test=None).load(
+        data_dir
+    )
+    people = _annotations(source, data_dir, whole.class_names)
+    if len(people) != len(whole.x_train):
+        raise DataError(
+            f"annotations: {source.annotations} has {len(people)} rows, but there are "
+            f"{len(whole.x_train)} training images"
+        )
+    first = people[:, 0]
+    try:
+        split = train_test_split(
+            np.arange(len(first)),
+            test_size=float(source.held_out_fraction),
+            stratify=first,
+            random_state=0,
+        )
+    except ValueError as error:
+        raise ValueError(
+            f"datasets.<name>.held_out_fraction: {source.held_out_fraction!r}: {error}"
+        ) from error
+    rows = {}
+    for part, chosen in zip(("train", "test"), map(np.sort, split), strict=True):
+        rows[part] = chosen[source.chosen_rows(first[chosen], part)]
+    return ImageDataset(
+        x_train=whole.x_train[rows["train"]],
+        y_train=first[rows["train"]],
+        x_test=whole.x_train[rows["test"]],
+        y_test=first[rows["test"]],
+        class_names=whole.class_names,
+        test_rows=rows["test"],
+    )

@@ -1,0 +1,166 @@
+"""Is the uncertainty of the right size? The error of each method, and how much of it it reports."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from epistemic_calibration.report.tables._by_method import rejections
+from epistemic_calibration.report.tables._selection import (
+    all_tasks_scores,
+    dataset_scores,
+    ordered_methods,
+)
+from epistemic_calibration.report.tables._table import MISSING, Table, number
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+SUFFIX = "_size"
+
+# Columns of the estimates from several labels per input, and of the bounds from one.
+_ESTIMATES = (
+    "reducible_error",
+    "reported_error",
+    "reported_share",
+    "size_slope",
+    "size_error",
+    "tece_all_labels",
+    "within_label_correlation",
+)
+_BOUNDS = ("reducible_error", "reported_share")
+_TEST = "p_second_order"
+
+
+def make(
+    scores: pd.DataFrame,
+    dataset: str,
+    methods: Mapping[str, Mapping[str, str]],
+    *,
+    tasks: Sequence[str] | None = None,
+    seeds: Sequence[int] | None = None,
+    n_resamples: int | None = None,
+) -> Table:
+    """Return one row per method: estimates where there are several labels per input, else bounds.
+
+    Parameters
+    ----------
+    scores, dataset, methods
+        As in `dataset_scores`.
+    tasks, seeds, n_resamples
+        Not used: what is missing is told by the other tables.
+
+    Returns
+    -------
+    Table
+        ``cells``: every score of all tasks together, mean over seeds. Rows by how far the share
+        of the error that is reported is from 1; of bounds, in the order of the configuration.
+
+    Raises
+    ------
+    ValueError
+        As in `dataset_scores`.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> names = ["reported_share", "reported_share_low", "reported_share_high"]
+    >>> scores = pd.DataFrame({"metric": names, "value": [0.5, 0.25, 0.75]}).assign(
+    ...     dataset="pets", seed=0, method="eknn", scope="all_tasks", task=None
+    ... )
+    >>> methods = {"eknn": {"label": "EK-NN", "family": "illustrative"}}
+    >>> make(scores, "pets", methods).text.loc["EK-NN"].to_dict()
+    {'Share of the error that is reported': '0.500 [0.250, 0.750]'}
+    """
+    import pandas as pd
+
+    chosen = dataset_scores(scores, dataset, methods)
+    together = all_tasks_scores(scores, dataset).reindex(ordered_methods(methods))
+    estimated = "reported_share" in together
+    if estimated:
+        with np.errstate(divide="ignore"):
+            distance = np.log(together["reported_share"].clip(lower=0)).abs()
+        together = together.loc[distance.sort_values(kind="stable", na_position="last").index]
+    labels = [methods[name]["label"] for name in together.index]
+    text = pd.DataFrame(index=pd.Index(labels, name="Method"))
+    columns = _estimates(together) if estimated else _bounds(together)
+    for heading, cells in columns:
+        text[heading] = cells
+    tests = rejections(chosen, _TEST).reindex(together.index, fill_value=0)
+    if tests["count"].any():
+        text["Rejected: p* is distributed as the hypotheses"] = [
+            f"{k}/{n}" if n else MISSING for k, n in tests.itertuples(index=False)
+        ]
+    return Table(
+        cells=together,
+        text=text,
+        caption=f"Is the uncertainty of the right size? {dataset}, means over tasks",
+        notes=_notes(estimated),
+        columns_per_part=5,
+    )
+
+
+def _estimates(together: pd.DataFrame) -> Iterator[tuple[str, list[str]]]:
+    from epistemic_calibration.scoring import METRICS
+
+    for name in (n for n in _ESTIMATES if n in together):
+        digits = METRICS[name].digits
+        limits = [together[f"{name}_{end}"] for end in ("low", "high")]
+        rows = zip(together[name], *limits, strict=True)
+        yield METRICS[name].label, [_with_interval(*row, digits) for row in rows]
+
+
+def _bounds(together: pd.DataFrame) -> Iterator[tuple[str, list[str]]]:
+    from epistemic_calibration.scoring import METRICS
+
+    for name in (n for n in ("brier_of_mean", "brier_above_best") if n in together):
+        digits = METRICS[name].digits
+        yield METRICS[name].label, [_number(value, digits) for value in together[name]]
+    for name in _BOUNDS:
+        ends = [f"{name}_at_least", f"{name}_at_most"]
+        # Where a method is missing, so are the bounds of all.
+        rows = together.reindex(columns=ends).itertuples(index=False)
+        yield METRICS[name].label, [_interval(*row, METRICS[name].digits) for row in rows]
+
+
+def _with_interval(value: float, low: float, high: float, digits: int) -> str:
+    return f"{_number(value, digits)} {_interval(low, high, digits)}".removesuffix(f" {MISSING}")
+
+
+def _interval(low: float, high: float, digits: int) -> str:
+    if np.isnan(low) or np.isnan(high):
+        return MISSING
+    return f"[{_number(low, digits)}, {_number(high, digits)}]"
+
+
+def _number(value: float, digits: int) -> str:
+    if np.isinf(value):
+        return "∞" if value > 0 else "−∞"
+    return number(value, digits) if np.isfinite(value) else MISSING
+
+
+def _notes(estimated: bool) -> tuple[str, ...]:
+    if not estimated:
+        return (
+            "With one label per image the error E[(p* − Δ)²] that a method could avoid is known "
+            "between two bounds only: its Brier score less that of the best method here, and its "
+            "Brier score. [In brackets] is what the error, and the share of it that the method "
+            "reports as epistemic uncertainty, lie in with 95 % confidence: a share that is "
+            "below 1 throughout is an uncertainty that is too small.",
+        )
+    return (
+        "From several labels per image, [95 % confidence interval]. p* is the share of people who "
+        "would give the class to this image. Reducible error: E[(p* − Δ)²], Δ the mean of the "
+        "hypotheses. Error that is reported: what the epistemic uncertainty says that this error "
+        "is; for draws it is (H + 1)/(H − 1) of their variance. A share of 1 is right, below 1 a "
+        "method is too sure of itself.",
+        "Slope: 1 if the error grows as the uncertainty does, 0 if the uncertainty does not tell "
+        "where the method errs. Size error: mean square of error less reported error in bins of "
+        "the uncertainty. Rejected: tasks, by Holm over those of a seed; methods that report an "
+        "uncertainty of their own are not tested.",
+        "Correlation within a label: whether predictions are higher where more people agreed, "
+        "among images of one label. An interval around 0 asks whether the counts are in the order "
+        "of the images.",
+    )

@@ -1,0 +1,59 @@
+"""Read how many people gave each class to each test image of a data set."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from epistemic_calibration.workflow.stage import Needs, Stage
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    source: dict[str, Any]
+    inventory: dict[str, Any]
+
+
+def needs(plan, dataset):
+    from epistemic_calibration.registry import module_path
+
+    source = plan.config.datasets[dataset].source
+    settings = Settings(source=source, inventory=plan.label_counts_inventory(dataset))
+    return Needs(
+        settings,
+        {"labels": plan.fingerprint("images", dataset=dataset)},
+        sources=[
+            module_path("epistemic_calibration.data", name)
+            for name in (source["source"], "_several_labels")
+        ],
+    )
+
+
+def step(job):
+    from epistemic_calibration.data import DataError, label_counts_inventory, load_label_counts
+    from epistemic_calibration.workflow.provenance import read_npz, write_npz
+
+    source, folder = job.settings.source, job.inputs.data_dir
+    labels, _ = read_npz(job.inputs.labels)
+    counts = load_label_counts(
+        source,
+        folder,
+        y_test=labels["y_test"],
+        test_rows=labels["test_rows"],
+        class_names=tuple(map(str, labels["class_names"])),
+    )
+    if label_counts_inventory(source, folder) != job.settings.inventory:
+        raise DataError("the label counts have changed since the run began. Run snakemake again")
+    names = labels["class_names"]
+    write_npz(job.outputs.label_counts, {"label_counts": counts, "class_names": names}, job.spec)
+
+
+STAGE = Stage(
+    Settings,
+    needs,
+    step,
+    inputs=("labels",),
+    outputs=("label_counts",),
+    unchecked=("data_dir",),
+)
+
+if __name__ == "__main__":
+    STAGE.run()
