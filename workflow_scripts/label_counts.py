@@ -42,8 +42,8 @@ def step(job):
     )
     if label_counts_inventory(source, folder) != job.settings.inventory:
         raise DataError("the label counts have changed since the run began. Run snakemake again")
-    names = labels["class_names"]
-    write_npz(job.outputs.label_counts, {"label_counts": counts, "class_names": names}, job.spec)
+    same = {name: labels[name] for name in ("class_names", "y_test")}
+    write_npz(job.outputs.label_counts, {"label_counts": counts, **same}, job.spec)
 
 
 STAGE = Stage(

@@ -25,6 +25,17 @@ def test_the_label_itself_does_not_count():
     assert found.estimate == 0
 
 
+def test_classes_may_be_many_and_of_any_kind():
+    y, p, positive, k = drawn()
+    three = np.array(["cat", "dog", "emu"])[np.arange(len(y)) % 3]
+    parts = [
+        spearmanr(p[three == name], positive[three == name]).statistic for name in np.unique(three)
+    ]
+    found = metrics.within_label_correlation(three, p, positive, k)
+    # Of classes of nearly the same size, nearly the mean of theirs.
+    assert found.estimate == pytest.approx(np.mean(parts), abs=1e-3)
+
+
 def test_counts_shuffled_within_labels_have_none():
     y, p, positive, k = drawn()
     rng = np.random.default_rng(1)
@@ -64,7 +75,7 @@ def test_copies_are_no_more_certain_in_groups():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"y_true": [0, 2, 1]}, "y_true"),
+        ({"y_true": [[0, 1, 1]]}, r"y_true must have shape \(n_samples,\)"),
         ({"prediction": [0.1, 0.2, 1.5]}, "prediction"),
         ({"n_positive": [1, 2, 9]}, "at most n_labels"),
         ({"n_positive": [1, 2], "n_labels": [3, 3]}, "n_positive has 2 samples, y_true has 3"),

@@ -10,7 +10,6 @@ from numpy.typing import ArrayLike
 from epistemic_calibration.metrics._clusters import Estimate, check_groups, mean_of_groups
 from epistemic_calibration.metrics._validation import (
     check_fraction,
-    check_labels,
     check_probabilities,
 )
 from epistemic_calibration.metrics.second_order import check_counts
@@ -29,13 +28,14 @@ def within_label_correlation(
 
     A prediction that knows anything of P(Y = 1 | x) beyond the label is higher where more people
     gave the positive label: the correlation is above 0. Counts that were shuffled among the
-    inputs of a class give 0. The second-order error hardly sees that, as most of what people
-    disagree on is the class. So an interval that holds 0 asks whether the counts are in the
-    order of the inputs, or the prediction knows nothing of the disagreement.
+    inputs of a label give 0. The second-order error hardly sees that where most of what people
+    disagree on depends on the label alone. So an interval that holds 0 asks whether the counts
+    are in the order of the inputs, or the prediction knows nothing of the disagreement.
 
     Parameters
     ----------
-    y_true : array-like of shape (n_samples,), labels in {0, 1}
+    y_true : array-like of shape (n_samples,)
+        Labels of any kind: 0 and 1, or, in a one-vs-all task, better the class itself.
     prediction : array-like of shape (n_samples,)
         Mean prediction, in [0, 1].
     n_positive : array-like of int, shape (n_samples,)
@@ -55,7 +55,7 @@ def within_label_correlation(
     Raises
     ------
     ValueError
-        If labels are not 0 and 1, predictions not in [0, 1], counts not integers with
+        If predictions are not in [0, 1], counts not integers with
         0 <= n_positive <= n_labels, lengths differ, or fewer than two groups are left.
 
     Examples
@@ -88,7 +88,9 @@ def within_label_products(
     from scipy.stats import rankdata
 
     positive, labels = check_counts(n_positive, n_labels)
-    y = check_labels(y_true)
+    y = np.asarray(y_true)
+    if y.ndim != 1:
+        raise ValueError(f"y_true must have shape (n_samples,), got {y.shape}")
     prediction = check_probabilities(prediction, name="prediction", n_samples=len(y))
     if len(positive) != len(y):
         raise ValueError(f"n_positive has {len(positive)} samples, y_true has {len(y)}")
@@ -96,12 +98,11 @@ def within_label_products(
     y, prediction = y[kept], prediction[kept]
     frequency = positive[kept] / labels[kept]
     ranks = np.zeros((2, len(y)))
-    for label in (0, 1):
+    for label in np.unique(y):
         inside = y == label
-        if inside.any():
-            for row, values in zip(ranks, (prediction, frequency), strict=True):
-                of_label = rankdata(values[inside])
-                row[inside] = (of_label - of_label.mean()) / len(of_label)
+        for row, values in zip(ranks, (prediction, frequency), strict=True):
+            of_label = rankdata(values[inside])
+            row[inside] = (of_label - of_label.mean()) / len(of_label)
     scale = np.sqrt(np.prod(np.mean(ranks**2, axis=1)))
     return (ranks[0] * ranks[1] / scale if scale > 0 else np.zeros(len(y))), kept
 

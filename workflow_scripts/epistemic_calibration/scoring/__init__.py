@@ -78,7 +78,8 @@ class Scorer:
         (n_samples, n_hypotheses), in [0, 1]; where the method reports them, ``prediction`` and
         ``epistemic_uncertainty`` of shape (n_samples,), and ``exchangeable``, False where the
         hypotheses are no draws; where there are several labels per input, ``n_positive`` and
-        ``n_labels``, int of shape (n_samples,).
+        ``n_labels``, int of shape (n_samples,), and the ``classes`` of the inputs, if there are
+        more than the two labels.
     settings : mapping
         The ``scores`` block of the configuration: n_bins, binning, ece_n_bins,
         corrected_n_bins, corrected_binning, confidence_level, n_resamples, recalibration and
@@ -119,6 +120,7 @@ class Scorer:
             settings,
             n_positive=arrays.get("n_positive"),
             n_labels=arrays.get("n_labels"),
+            classes=arrays.get("classes"),
             exchangeable=bool(arrays.get("exchangeable", True)),
         )
 

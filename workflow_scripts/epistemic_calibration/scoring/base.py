@@ -97,6 +97,8 @@ class Inputs:
         The ``scores`` block of the configuration.
     n_positive, n_labels : ndarray of int, shape (n_samples,), or None
         Several labels per input: how many of how many are positive.
+    classes : ndarray of shape (n_samples,), or None
+        The class of each input, of which the label says whether it is the task's.
     exchangeable : bool
         Whether the hypotheses are draws, as in `metrics.second_order_error`.
     """
@@ -107,6 +109,7 @@ class Inputs:
     settings: Mapping[str, Any]
     n_positive: np.ndarray | None = None
     n_labels: np.ndarray | None = None
+    classes: np.ndarray | None = None
     exchangeable: bool = True
     #: What a family has worked out and needs again, by a name of its own.
     kept: dict[str, Any] = field(default_factory=dict)

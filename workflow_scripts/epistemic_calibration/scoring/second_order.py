@@ -74,7 +74,7 @@ METRICS = (
     ),
     Metric(
         "within_label_correlation",
-        "Correlation with label frequency within a label",
+        "Correlation with label frequency within a class",
         3,
         None,
         (-1, 1),
@@ -83,7 +83,7 @@ METRICS = (
     ),
     Metric(
         "within_label_correlation_low",
-        "Correlation with label frequency within a label, lower limit",
+        "Correlation with label frequency within a class, lower limit",
         3,
         None,
         (-1, 1),
@@ -92,7 +92,7 @@ METRICS = (
     ),
     Metric(
         "within_label_correlation_high",
-        "Correlation with label frequency within a label, upper limit",
+        "Correlation with label frequency within a class, upper limit",
         3,
         None,
         (-1, 1),
@@ -199,9 +199,8 @@ def _new_contributions(inputs: Inputs) -> Contributions:
 
 
 def _products(inputs: Inputs) -> tuple[np.ndarray, np.ndarray]:
-    return within_label_products(
-        inputs.sample.y, inputs.sample.mean, inputs.n_positive, inputs.n_labels
-    )
+    labels = inputs.sample.y if inputs.classes is None else inputs.classes
+    return within_label_products(labels, inputs.sample.mean, inputs.n_positive, inputs.n_labels)
 
 
 def _rows_of(error: metrics.SecondOrderError) -> Iterator[Row]:

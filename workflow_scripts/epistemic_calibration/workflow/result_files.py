@@ -42,13 +42,14 @@ def read_labels(path: str | Path) -> dict[str, np.ndarray]:
 
 
 def read_label_counts(path: str | Path | None = None) -> dict[str, dict[str, np.ndarray]]:
-    """Return ``n_positive`` and ``n_labels`` of each test image, int64, by one-vs-all task."""
+    """Return ``n_positive``, ``n_labels`` and ``classes`` of the test images, int64, by task."""
     if path is None:
         return {}
     arrays, _ = read_npz(path)
     counts = arrays["label_counts"]
+    of_all = {"n_labels": counts.sum(axis=1), "classes": arrays["y_test"]}
     return {
-        task_name(str(name)): {"n_positive": counts[:, k], "n_labels": counts.sum(axis=1)}
+        task_name(str(name)): {"n_positive": counts[:, k], **of_all}
         for k, name in enumerate(arrays["class_names"])
     }
 
@@ -63,7 +64,7 @@ def read_tasks(
     inputs : namespace
         ``hypotheses``: paths of TASK.npz; ``labels``: path of the data set's labels;
         ``label_counts``, if it is there: a list of the path of its label counts, or an empty one.
-        With them the arrays have ``n_positive`` and ``n_labels``, int64 (n_test,).
+        With them the arrays have what `read_label_counts` returns.
     tasks : sequence of str
 
     Raises

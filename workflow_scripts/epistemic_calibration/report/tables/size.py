@@ -160,7 +160,7 @@ def _notes(estimated: bool) -> tuple[str, ...]:
         "where the method errs. Size error: mean square of error less reported error in bins of "
         "the uncertainty. Rejected: tasks, by Holm over those of a seed; methods that report an "
         "uncertainty of their own are not tested.",
-        "Correlation within a label: whether predictions are higher where more people agreed, "
-        "among images of one label. An interval around 0 asks whether the counts are in the order "
+        "Correlation within a class: whether predictions are higher where more people agreed, "
+        "among images of one class. An interval around 0 asks whether the counts are in the order "
         "of the images.",
     )
