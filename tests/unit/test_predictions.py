@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 from sklearn.metrics import brier_score_loss
 
+from epistemic_calibration import metrics
 from epistemic_calibration.predictions import PredictionsError, read_predictions
 from epistemic_calibration.workflow.sources import SCRIPTS
 
@@ -53,6 +54,67 @@ def test_reported_values_are_kept(tmp_path):
     arrays = read_predictions(path)
     np.testing.assert_allclose(arrays["epistemic_uncertainty"], eu, rtol=1e-6)
     np.testing.assert_allclose(arrays["prediction"], prediction, rtol=1e-6)
+
+
+N_LABELS = RNG.integers(0, 6, 200)
+N_POSITIVE = RNG.binomial(N_LABELS, 0.4)
+
+
+def test_several_labels_per_input_in_each_form(tmp_path):
+    given = {"hypotheses": HYPOTHESES, "y_true": Y_TRUE}
+    named = {"n_positive": N_POSITIVE, "n_labels": N_LABELS}
+    both = {"label_counts": np.stack([N_LABELS - N_POSITIVE, N_POSITIVE], axis=1)}
+    np.savez(tmp_path / "named.npz", **given, **named)
+    np.savez(tmp_path / "both.npz", **given, **both)
+    columns = {f"h{j}": HYPOTHESES[:, j] for j in range(7)}
+    pd.DataFrame({"y_true": Y_TRUE, **named, **columns}).to_csv(tmp_path / "a.csv", index=False)
+    for name in ("named.npz", "both.npz", "a.csv"):
+        arrays = read_predictions(tmp_path / name)
+        assert set(arrays) == {"hypotheses", "y_true", "n_positive", "n_labels"}
+        np.testing.assert_array_equal(arrays["n_positive"], N_POSITIVE)
+        np.testing.assert_array_equal(arrays["n_labels"], N_LABELS)
+        assert arrays["hypotheses"].shape == (200, 7)
+
+
+def test_a_file_says_that_its_hypotheses_are_no_draws(tmp_path):
+    path = tmp_path / "mine.npz"
+    given = {"hypotheses": HYPOTHESES, "y_true": Y_TRUE}
+    np.savez(path, **given, exchangeable=False)
+    assert not read_predictions(path)["exchangeable"]
+    np.savez(path, **given, exchangeable=True)
+    assert "exchangeable" not in read_predictions(path)
+
+
+@pytest.mark.parametrize(
+    ("arrays", "words"),
+    [
+        ({"n_positive": N_POSITIVE}, "lacks n_labels, which goes with n_positive"),
+        ({"n_positive": N_LABELS + 1, "n_labels": N_LABELS}, "n_positive must be at most"),
+        ({"n_positive": N_POSITIVE / 2 + 0.1, "n_labels": N_LABELS}, "must be integers"),
+        ({"n_positive": N_POSITIVE[1:], "n_labels": N_LABELS[1:]}, "n_labels has 199 samples"),
+        ({"label_counts": N_POSITIVE}, r"label_counts has shape \(200,\); it must be \(200, 2\)"),
+        ({"exchangeable": 1}, "exchangeable must be True or False"),
+    ],
+)
+def test_faults_of_what_goes_with_the_hypotheses(tmp_path, arrays, words):
+    path = tmp_path / "mine.npz"
+    np.savez(path, hypotheses=HYPOTHESES, y_true=Y_TRUE, **arrays)
+    with pytest.raises(PredictionsError, match=rf"mine\.npz.*{words}"):
+        read_predictions(path)
+
+
+def test_the_script_scores_several_labels(tmp_path):
+    path, output = tmp_path / "mine.npz", tmp_path / "scores.csv"
+    counts = {"n_positive": N_POSITIVE, "n_labels": N_LABELS}
+    np.savez(path, hypotheses=HYPOTHESES.astype(np.float32), y_true=Y_TRUE, **counts)
+    command = [sys.executable, str(SCRIPTS / "evaluate_predictions.py"), str(path)]
+    subprocess.run([*command, "--output", str(output)], capture_output=True, check=True)
+    scores = pd.read_csv(output).set_index("metric")["value"]
+    expected = metrics.second_order_error(
+        N_POSITIVE, N_LABELS, HYPOTHESES.astype(np.float32), n_bins=50
+    )
+    assert scores["reported_share"] == pytest.approx(expected.share.estimate, rel=1e-9)
+    assert scores["reducible_error_high"] == pytest.approx(expected.reducible.ci_high, rel=1e-9)
 
 
 @pytest.mark.parametrize(
