@@ -636,7 +636,8 @@ def _moments(positive: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.n
 
 def _squared_error(first: np.ndarray, second: np.ndarray, centre: np.ndarray) -> np.ndarray:
     """Return an unbiased estimate of (p* − centre)²."""
-    return second - 2 * centre * first + centre**2
+    # In this order it is not below 0 where p* itself is given, up to the last bit.
+    return (first - centre) ** 2 + (second - first**2)
 
 
 def _check_rows(hypotheses: ArrayLike, kept: np.ndarray) -> np.ndarray:
