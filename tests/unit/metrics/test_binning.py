@@ -7,7 +7,7 @@ from sklearn.cluster import KMeans
 from threadpoolctl import threadpool_limits
 
 from epistemic_calibration import metrics
-from epistemic_calibration.metrics.binning import nested_bins
+from epistemic_calibration.metrics.binning import coarse_bins, nested_bins, row_moments
 
 BINNINGS = ["kmeans", "sorted_kmeans", "nested", "quantile", "grid"]
 
@@ -21,10 +21,11 @@ def make(n=600, h=8, seed=0, dtype=np.float64):
 
 def test_kmeans_is_that_of_scikit_learn():
     _, hypotheses = make()
+    order = np.lexsort((hypotheses.var(axis=1), hypotheses.mean(axis=1)))
     with threadpool_limits(1):
-        expected = KMeans(15, n_init=1, random_state=3).fit(hypotheses)
+        expected = KMeans(15, n_init=1, random_state=3).fit(hypotheses[order])
     np.testing.assert_array_equal(
-        metrics.assign_bins(hypotheses, n_bins=15, random_state=3), expected.labels_
+        metrics.assign_bins(hypotheses, n_bins=15, random_state=3)[order], expected.labels_
     )
 
 
@@ -119,12 +120,12 @@ def test_bins_do_not_depend_on_threads():
 
 def test_nested_bins_are_nested_and_hold_two_samples(predictor):
     _, hypotheses, _ = predictor(500)
-    coarse, fine = nested_bins(hypotheses, hypotheses.mean(axis=1), n_bins=50, random_state=0)
-    assert np.bincount(coarse).tolist() == [50] * 10
+    coarse, fine = nested_bins(hypotheses, *row_moments(hypotheses), n_bins=50, random_state=0)
+    assert len(np.unique(coarse)) == 16
     assert all(len(np.unique(coarse[fine == m])) == 1 for m in np.unique(fine))
     counts = np.bincount(fine)
     assert counts[counts > 0].min() >= 2
-    assert 40 <= np.count_nonzero(counts) <= 50
+    assert 40 <= np.count_nonzero(counts) <= 48
 
 
 def test_nested_bins_separate_shapes_of_equal_mean_and_variance():
@@ -139,11 +140,73 @@ def test_nested_bins_separate_shapes_of_equal_mean_and_variance():
     assert bins[0] != bins[1]
 
 
-@pytest.mark.parametrize("n_samples", [2, 3, 10])
+def test_coarse_bins_hold_equal_mass_of_the_noise():
+    rng = np.random.default_rng(0)
+    # Nine of ten are nearly certain.
+    logits = np.where(rng.random(5000) < 0.9, rng.normal(-8, 1, 5000), rng.normal(0, 2, 5000))
+    mean = 1 / (1 + np.exp(-logits))
+    coarse = coarse_bins(mean, 50)
+    spread = np.sqrt(mean * (1 - mean))
+    mass = np.bincount(coarse, weights=spread)
+    # A bin ends between two samples: its mass is off by one of each end at most.
+    assert len(mass) == 16
+    np.testing.assert_allclose(mass, spread.sum() / 16, atol=spread.max())
+    edges = [mean[coarse == k].min() for k in range(16)]
+    assert edges == sorted(edges)
+
+
+def test_a_mean_that_repeats_is_a_coarse_bin():
+    rng = np.random.default_rng(0)
+    mean = np.concatenate([np.repeat([0.0, 0.3, 0.62], [500, 10, 30]), rng.random(460)])
+    mean = np.append(mean, [0.9] * 9)
+    coarse = coarse_bins(mean, 50)
+    for value in (0.0, 0.3, 0.62):
+        inside = mean == value
+        assert len(set(coarse[inside])) == 1
+        assert not np.isin(coarse[~inside], coarse[inside]).any()
+    # Nine are too few.
+    assert np.isin(coarse[mean == 0.9], coarse[500:-9][mean[500:-9] != 0.9]).all()
+
+
+def test_few_uncertain_means_are_not_alone_in_coarse_bins():
+    # Three of them have nearly all of the mass.
+    mean = np.append(np.linspace(1e-9, 2e-9, 97), [0.3, 0.5, 0.6])
+    assert np.bincount(coarse_bins(mean, 50)).min() >= 6
+    # One that is left over goes with the nearest that repeat.
+    coarse = coarse_bins(np.append(np.repeat([0.2, 0.8], 50), 0.7), 50)
+    assert len(set(coarse[:50])) == len(set(coarse[50:])) == 1
+    assert coarse[0] != coarse[50]
+
+
+@pytest.mark.parametrize("binning", BINNINGS)
+@pytest.mark.parametrize("ties", [False, True])
+def test_bins_do_not_depend_on_the_order_of_samples(binning, ties):
+    _, hypotheses = make(n=500, h=5)
+    if ties:
+        hypotheses = np.round(hypotheses, 1)
+    bins = metrics.assign_bins(hypotheses, n_bins=12, binning=binning)
+    order = np.random.default_rng(1).permutation(500)
+    permuted = metrics.assign_bins(hypotheses[order], n_bins=12, binning=binning)
+    np.testing.assert_array_equal(permuted, bins[order])
+
+
+@pytest.mark.parametrize("binning", BINNINGS)
+def test_bins_are_the_same_for_the_other_class(binning):
+    # 1 − h is exact for multiples of 1/1024, and no value is an edge of the grid.
+    hypotheses = (np.floor(make(n=700, h=4)[1] * 1023) + 0.5) / 1024
+    first, second = (
+        metrics.assign_bins(h, n_bins=20, binning=binning) for h in (hypotheses, 1 - hypotheses)
+    )
+    # The same partition, whatever the numbers of its bins.
+    assert len(set(zip(first, second, strict=True))) == len(set(first)) == len(set(second))
+
+
+@pytest.mark.parametrize("n_samples", range(2, 14))
 def test_nested_bins_of_few_samples(n_samples, predictor):
     _, hypotheses, _ = predictor(n_samples, h=2)
     bins = metrics.assign_bins(hypotheses, n_bins=50, binning="nested")
     assert len(bins) == n_samples
+    assert np.bincount(bins).min() >= 2
     bins = metrics.assign_bins(np.full((n_samples, 2), 0.3), n_bins=50, binning="nested")
     assert (bins == 0).all()
 
@@ -154,3 +217,10 @@ def test_nested_bins_ignore_order_of_hypotheses(predictor):
     np.testing.assert_array_equal(
         *(metrics.assign_bins(h, binning="nested", n_bins=30) for h in (hypotheses, shuffled))
     )
+
+
+def test_kmeans_does_not_depend_on_the_numbers_of_hypotheses():
+    _, hypotheses = make(n=400, h=6)
+    bins = metrics.assign_bins(hypotheses, n_bins=9)
+    other = metrics.assign_bins(hypotheses[:, [3, 1, 5, 0, 2, 4]], n_bins=9)
+    assert len(set(zip(bins, other, strict=True))) == len(set(bins)) == len(set(other))

@@ -2,10 +2,12 @@ import itertools
 
 import numpy as np
 import pytest
+from scipy.special import expit
 from scipy.stats import binom, chi2
 
 from epistemic_calibration import metrics
 from epistemic_calibration.metrics._interval import detectable, invert
+from epistemic_calibration.metrics.binning import coarse_bins
 from epistemic_calibration.metrics.corrected import _difference, corrected_over_bins
 
 # --- Corrected error
@@ -148,8 +150,9 @@ def test_labels_of_one_class_do_not_pass_for_certainty():
     n, p = 30, 0.05
     y, hypotheses = np.zeros(n), np.full((n, 5), p)
     result = metrics.corrected_epistemic_calibration_error(y, hypotheses)
-    # s² is what Bernoulli(p) has: Var = 2 s⁴/(n(n − 1)) + 4·s²/n·p².
-    variance = p * (1 - p)
+    # 30 labels of 0 are 95 % evidence of a frequency f below 1 − 0.05^(1/30), which is more than
+    # p, so s² is f(1 − f): Var = 2 s⁴/(n(n − 1)) + 4·s²/n·p².
+    variance = 0.05 ** (1 / n) * (1 - 0.05 ** (1 / n))
     expected = 2 * variance**2 / (n * (n - 1)) + 4 * variance / n * p**2
     assert result.estimate == pytest.approx(p**2)
     assert result.standard_error == pytest.approx(np.sqrt(expected))
@@ -166,6 +169,49 @@ def test_labels_of_one_class_do_not_pass_for_certainty():
     # 499 draws of a χ²-like variable, of excess kurtosis 12, give a standard deviation to 8 %.
     assert drawn.standard_error == pytest.approx(result.standard_error, rel=0.32)
     assert drawn.ci_low == 0
+
+
+@pytest.mark.parametrize(("n", "frequency"), [(20, 0.1), (50, 0.04), (100, 0.02)])
+@pytest.mark.parametrize("p", [0.0, 1e-6])
+def test_interval_of_predictions_that_no_label_contradicts(n, frequency, p):
+    """The number of positive labels is binomial, so coverage is a sum."""
+    truth, covered = (frequency - p) ** 2, 0.0
+    for k in range(n + 1):
+        result = metrics.corrected_epistemic_calibration_error(np.arange(n) < k, np.full((n, 2), p))
+        covered += binom.pmf(k, n, frequency) * (result.ci_low <= truth <= result.ci_high)
+    assert covered >= 0.93
+
+
+def test_labels_of_one_class_hide_no_more_than_together():
+    # Ten bins of ten zeros: not 0.05^(1/10), for all of them together are 100 zeros.
+    bins = np.repeat(np.arange(10), 10)
+    result = metrics.corrected_epistemic_calibration_error(
+        np.zeros(100), np.zeros((100, 2)), bins=bins
+    )
+    f = 1 - 0.05 ** (1 / 100)
+    # Of V₀ alone: Σ w²·2s⁴/(n(n − 1)) over ten bins of w = 1/10.
+    assert result.standard_error == pytest.approx(f * (1 - f) * np.sqrt(2 / (10 * 90)))
+
+
+@pytest.mark.parametrize("n", range(2, 12))
+def test_few_samples_have_an_estimate(n, predictor):
+    y, hypotheses, _ = predictor(n)
+    result = metrics.corrected_epistemic_calibration_error(y, hypotheses)
+    assert result.dropped_mass == 0
+    assert result.ci_low <= max(result.estimate, 0) <= result.ci_high
+
+
+@pytest.mark.parametrize("flipped", [False, True])
+@pytest.mark.parametrize("uncertain", [0.05, 0.1, 0.2, 1.0])
+def test_smooth_error_is_seen_where_most_predictions_are_nearly_certain(uncertain, flipped):
+    rng = np.random.default_rng(0)
+    n = 10_000
+    position = np.where(rng.random(n) < uncertain, rng.normal(0, 2, n), rng.normal(-8, 1, n))
+    mean, true = expit(position), expit(0.6 * position)
+    hypotheses = mean[:, None] + np.outer(mean * (1 - mean), np.linspace(-0.9, 0.9, 10))
+    hypotheses = 1 - hypotheses if flipped else hypotheses
+    bins = metrics.assign_bins(hypotheses, binning="nested", n_bins=50)
+    assert visible_error(true - mean, bins) > 0.97 * np.mean((true - mean) ** 2)
 
 
 def test_only_singletons_is_an_error():
@@ -195,8 +241,38 @@ def test_split_adds_up_and_finds_the_part_that_is_there(predictor):
     y, hypotheses, error = predictor(8000, dependence=0.6)
     split = metrics.split_epistemic_calibration_error(y, hypotheses)
     assert abs(split.mean_miscalibration.estimate) < 3 * split.mean_miscalibration.standard_error
+    bins = metrics.assign_bins(hypotheses, n_bins=50, binning="nested")
+    coarse = coarse_bins(hypotheses.mean(axis=1), 50)
+    visible = visible_error(error, bins) - visible_error(error, coarse)
     dependence = split.epistemic_dependence
-    assert dependence.ci_low < np.mean(error**2) < dependence.ci_high
+    assert dependence.ci_low < visible < dependence.ci_high
+    assert visible > 0.9 * np.mean(error**2)
+
+
+@pytest.mark.parametrize(("n_rows", "n"), [(20, 500), (20, 10_000), (60, 3000)])
+def test_rows_that_the_mean_determines_have_no_dependence(n_rows, n):
+    rng = np.random.default_rng(0)
+    means = rng.uniform(0.1, 0.9, n_rows)
+    rows = means[:, None] + np.outer(rng.uniform(0, 0.1, n_rows), np.linspace(-1, 1, 8))
+    cell = rng.integers(0, n_rows, n)
+    y = rng.random(n) < (means + rng.choice([-0.1, 0.1], n_rows))[cell]
+    split = metrics.split_epistemic_calibration_error(y, rows[cell])
+    assert split.epistemic_dependence.estimate == pytest.approx(0, abs=1e-15)
+    assert split.epistemic_dependence.ci_low == 0
+    assert split.mean_miscalibration.ci_low < 0.01 < split.mean_miscalibration.ci_high
+
+
+def test_estimates_do_not_depend_on_the_order_of_samples(predictor):
+    y, hypotheses, _ = predictor(600, dependence=0.5, mean_error=0.3)
+    order = np.random.default_rng(0).permutation(600)
+    for function in (
+        metrics.corrected_epistemic_calibration_error,
+        metrics.cross_fitted_lower_bound,
+        metrics.expected_epistemic_calibration_error,
+    ):
+        given, permuted = function(y, hypotheses), function(y[order], hypotheses[order])
+        given, permuted = (getattr(r, "estimate", r) for r in (given, permuted))
+        assert permuted == pytest.approx(given, abs=1e-13)
 
 
 def test_split_over_given_bins_is_that_over_its_own(predictor):

@@ -112,6 +112,82 @@ def test_independence_of_an_uncertainty_that_is_a_function_of_the_mean(predictor
     assert metrics.epistemic_independence_test(y, np.full((300, 2), 0.5)).p_value == 1
 
 
+@pytest.mark.parametrize(("n_rows", "n"), [(20, 500), (20, 2000), (60, 3000)])
+def test_independence_where_the_mean_determines_the_row(n_rows, n):
+    rng = np.random.default_rng(0)
+    means, spreads = rng.uniform(0.1, 0.9, n_rows), rng.uniform(0, 0.1, n_rows)
+    cell = rng.integers(0, n_rows, n)
+    hypotheses = means[:, None] + np.outer(spreads, [-1, 0, 1])
+    # Frequencies that follow the spread of the row, which is a function of its mean.
+    y = rng.random(n) < (means + 0.1 * np.sign(spreads - 0.05))[cell]
+    for method in ("gcm", "score"):
+        result = metrics.epistemic_independence_test(y, hypotheses[cell], method=method)
+        assert (result.statistic, result.p_value) == (0, 1)
+
+
+def test_independence_is_not_misled_by_what_jumps_with_the_mean():
+    n_runs, n, rejected = 120, 2000, 0
+    for seed in range(n_runs):
+        rng = np.random.default_rng(seed)
+        mean = rng.uniform(0.1, 0.9, n)
+        up = np.floor((mean - 0.1) * 5) % 2 == 0
+        spread = np.where(up, 0.1, 0.02) * rng.uniform(0.8, 1, n)
+        y = rng.random(n) < mean + np.where(up, 0.08, -0.08)
+        hypotheses = mean[:, None] + np.outer(spread, [-1, 1])
+        rejected += metrics.epistemic_independence_test(y, hypotheses).p_value <= 0.05
+    assert rejected <= binom.ppf(1 - 1e-3, n_runs, 0.05)
+
+
+@pytest.mark.parametrize(("n", "frequency"), [(50, 0.5), (100, 0.05), (400, 0.02)])
+@pytest.mark.parametrize("method", ["gcm", "score"])
+def test_independence_of_few_samples_or_few_positives(method, n, frequency):
+    n_runs, rejected = 200, 0
+    for seed in range(n_runs):
+        rng = np.random.default_rng(seed)
+        mean = rng.beta(0.8, 0.8 / frequency - 0.8, n).clip(1e-3, 1 - 1e-3)
+        spread = mean * (1 - mean) * np.exp(rng.normal(-1.5, 0.5, n)).clip(0, 1)
+        hypotheses = mean[:, None] + np.outer(spread, [-1, 1])
+        p_value = metrics.epistemic_independence_test(
+            rng.random(n) < mean, hypotheses, method=method, random_state=seed, n_resamples=99
+        ).p_value
+        rejected += p_value <= 0.05
+    assert rejected <= binom.ppf(1 - 1e-3, n_runs, 0.05)
+
+
+@pytest.mark.parametrize("method", ["gcm", "score"])
+def test_few_positives_suffice_where_uncertainty_tells_all(method):
+    # Eight of 400 are positive, those of the largest spread.
+    rng = np.random.default_rng(0)
+    mean = rng.uniform(0.01, 0.04, 400)
+    relative = np.where(np.arange(400) % 50 == 0, 0.9, rng.uniform(0.1, 0.5, 400))
+    hypotheses = mean[:, None] + np.outer(relative * mean, [-1, 1])
+    y = np.arange(400) % 50 == 0
+    result = metrics.epistemic_independence_test(y, hypotheses, method=method)
+    assert result.p_value == 0.001
+
+
+def test_p_values_are_above_0_whatever_the_statistic():
+    rng = np.random.default_rng(0)
+    mean = np.concatenate([np.full(1000, 1e-30), rng.uniform(0, 1e-300, 1000)])
+    hypotheses = mean[:, None] * np.ones(2)
+    y, reported = np.arange(2000) % 2, rng.random(2000)
+    for n in (2000, 200):
+        p_value = metrics.epistemic_independence_test(
+            y[-n:], hypotheses[-n:], epistemic_uncertainty=reported[-n:], method="score"
+        ).p_value
+        assert 0 < p_value <= 1
+
+
+@pytest.mark.parametrize("n", [300, 1500])
+def test_independence_does_not_depend_on_the_order_of_samples(n, predictor):
+    y, hypotheses, _ = predictor(n)
+    order = np.random.default_rng(0).permutation(n)
+    given = metrics.epistemic_independence_test(y, hypotheses)
+    permuted = metrics.epistemic_independence_test(y[order], hypotheses[order])
+    assert permuted.statistic == pytest.approx(given.statistic, rel=1e-9)
+    assert permuted.p_value == pytest.approx(given.p_value, rel=1e-9)
+
+
 def test_independence_where_all_predictions_are_certain():
     hypotheses = np.repeat([[0.0], [1.0]], 50, axis=0)
     y = np.random.default_rng(0).integers(0, 2, 100)

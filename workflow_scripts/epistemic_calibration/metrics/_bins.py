@@ -41,7 +41,9 @@ class Bins:
     squared_error : ndarray
         Estimate of (E[e | bin])² without bias: the mean of e_i e_k over ordered pairs.
     least_variance : ndarray
-        Variance of labels that are all the same, 0 where they are not.
+        Variance of labels that are all the same, 0 where they are not: that of
+        `hidden_variance`, and no less than what the labels of all such bins together may hide.
+        Predictions of exactly 0 or 1 would else pass for certain that no label contradicts them.
     s2 : ndarray
         Variance of e, at least ``least_variance``.
 
@@ -70,6 +72,8 @@ class Bins:
         self.squared_error = (sums**2 - squares) / self.pairs
         positives = np.bincount(labels, weights=y)[used]
         one_class = (positives == 0) | (positives == self.n)
-        self.least_variance = np.where(one_class, hidden_variance(self.noise / self.n, self.n), 0)
+        together = hidden_variance(np.array(np.inf), max(1, int(self.n[one_class].sum())))
+        hidden = np.maximum(hidden_variance(self.noise / self.n, self.n), together)
+        self.least_variance = np.where(one_class, hidden, 0)
         variance = (squares - sums**2 / self.n) / (self.n - 1)
         self.s2 = np.maximum(variance, self.least_variance)

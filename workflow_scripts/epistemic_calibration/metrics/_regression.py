@@ -1,14 +1,19 @@
-"""Folds and spline features of cross-fitted regressions."""
+"""Folds, spline features and blocks of cross-fitted regressions."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from epistemic_calibration.metrics._validation import check_positive_integer
+from epistemic_calibration.metrics.binning import repeated_means
 
 
-def folds(n_samples: int, n_folds: int, seed: int) -> list[tuple[np.ndarray, np.ndarray]]:
+def folds(
+    n_samples: int, n_folds: int, seed: int, *, order: np.ndarray | None = None
+) -> list[tuple[np.ndarray, np.ndarray]]:
     """Return the (training, test) indices of shuffled folds.
+
+    The seed stands for positions in ``order``, by default that of the samples.
 
     Raises
     ------
@@ -23,7 +28,8 @@ def folds(n_samples: int, n_folds: int, seed: int) -> list[tuple[np.ndarray, np.
             f"n_folds must lie between 2 and the number of samples, {n_samples}, got {n_folds}"
         )
     splitter = KFold(n_folds, shuffle=True, random_state=seed)
-    return list(splitter.split(np.empty((n_samples, 0))))
+    order = np.arange(n_samples) if order is None else order
+    return [(order[a], order[b]) for a, b in splitter.split(np.empty((n_samples, 0)))]
 
 
 def spline_basis(mean: np.ndarray, *, n_knots: int) -> np.ndarray:
@@ -48,3 +54,25 @@ def spline_basis(mean: np.ndarray, *, n_knots: int) -> np.ndarray:
         return np.ones((len(mean), 1))
     spline = SplineTransformer(knots=knots[:, None], extrapolation="constant")
     return spline.fit_transform(position[:, None])
+
+
+def neighbours(mean: np.ndarray, *, size: int) -> np.ndarray:
+    """Return blocks of samples of nearly the same mean, which must be in its order.
+
+    A mean that repeats often is a block of its own; of the others, about ``size`` are one.
+    """
+    labels, repeats = repeated_means(mean)
+    alone = ~repeats[labels]
+    n_alone = np.count_nonzero(alone)
+    n_blocks = max(1, round(n_alone / size))
+    blocks = labels + n_blocks
+    blocks[alone] = np.arange(n_alone) * n_blocks // max(n_alone, 1)
+    return np.unique(blocks, return_inverse=True)[1]
+
+
+def less_block_means(values: np.ndarray, blocks: np.ndarray) -> np.ndarray:
+    """Return columns less their means in each block."""
+    order = np.argsort(blocks, kind="stable")
+    starts = np.flatnonzero(np.diff(blocks[order], prepend=-1))
+    means = np.add.reduceat(values[order], starts, axis=0) / np.bincount(blocks)[:, None]
+    return values - means[blocks]

@@ -24,6 +24,9 @@ Binning = Literal["kmeans", "sorted_kmeans", "nested", "quantile", "grid"]
 #: Rows on which K-means places its centres; more rows are assigned to these centres.
 MAX_KMEANS_ROWS = 20_000
 
+#: A mean that at least so many samples share, and this fraction of all, is a coarse bin.
+MIN_REPEATS, MIN_REPEATED_FRACTION = 10, 1 / 500
+
 
 def assign_bins(
     hypotheses: ArrayLike,
@@ -47,13 +50,17 @@ def assign_bins(
         - ``sorted_kmeans``: K-means on the sorted rows. The squared distance of sorted rows
           is H times the squared Wasserstein-2 distance of the predictive laws, so the bins
           do not depend on how the hypotheses are numbered at each input.
-        - ``nested``: quantiles of the row mean, and within each K-means on the sorted rows
-          minus their mean, i.e. on spread and shape; twice as many quantiles as clusters in each.
+        - ``nested``: coarse bins of the row mean Δ, and within each K-means on the sorted rows
+          minus their mean, i.e. on spread and shape, in cbrt(n_bins) clusters. Coarse bins
+          hold the same sum of sqrt(Δ(1 − Δ)), for where predictions are nearly certain there
+          is little to see. A mean that at least 10 samples share, and one in 500, is a coarse
+          bin of its own; with many such means there are more than ``n_bins`` bins.
         - ``quantile``: quantiles of the row mean, and within each those of the row's
           standard deviation, as many of one as of the other.
         - ``grid``: cells of a Cartesian product of intervals; only cells with samples exist.
     random_state : int, default 0
-        Seed of K-means.
+        Seed of K-means. It takes samples in an order of their rows, so that bins do not
+        depend on the order of the samples.
 
     Returns
     -------
@@ -104,14 +111,16 @@ def assign_checked_bins(
     ``moments`` returns mean and variance of the rows; not all partitions need them.
     """
     n_bins = check_positive_integer(n_bins, name="n_bins")
-    if binning == "kmeans":
-        labels = _kmeans(hypotheses.astype(np.float64), n_bins, random_state)
-    elif binning == "sorted_kmeans":
-        rows = np.sort(hypotheses.astype(np.float64), axis=1)
-        labels = _kmeans(rows, n_bins, random_state)
+    if binning in ("kmeans", "sorted_kmeans"):
+        in_order = binning == "sorted_kmeans"
+        order = canonical_order(hypotheses, *moments(), exchangeable=in_order)
+        rows = hypotheses[order].astype(np.float64)
+        if in_order:
+            rows.sort(axis=1)
+        labels = np.empty(len(rows), dtype=np.intp)
+        labels[order] = _kmeans(rows, n_bins, random_state)
     elif binning == "nested":
-        mean, _ = moments()
-        labels = nested_bins(hypotheses, mean, n_bins=n_bins, random_state=random_state)[1]
+        labels = nested_bins(hypotheses, *moments(), n_bins=n_bins, random_state=random_state)[1]
     elif binning == "quantile":
         labels = _mean_and_spread_quantiles(*moments(), n_bins)
     elif binning == "grid":
@@ -156,17 +165,109 @@ def equal_width_bins(values: np.ndarray, n_bins: int) -> np.ndarray:
     return np.searchsorted(inner_edges, values, side="right")
 
 
+def canonical_order(
+    hypotheses: np.ndarray,
+    mean: np.ndarray,
+    variance: np.ndarray,
+    *,
+    exchangeable: bool = True,
+) -> np.ndarray:
+    """Return an order of the samples that does not depend on the one they are given in.
+
+    It is that of mean, variance and row, from the end at which most means are, so that it is
+    also the same for 1 − h; rows are compared as sets if ``exchangeable``. K-means and folds
+    follow it, for their seeds stand for positions.
+    """
+    flipped = _most_are_high(mean)
+    # In float32, where the order of a sum does not show; ties are broken by what follows.
+    keys = (variance.astype(np.float32), (1 - mean if flipped else mean).astype(np.float32))
+    order = np.lexsort(keys)
+    first, second = order[:-1], order[1:]
+    tied = np.all([key[first] == key[second] for key in keys], axis=0)
+    if not tied.any():
+        return order
+    among = np.flatnonzero(np.append(tied, False) | np.append(False, tied))
+    rows = hypotheses[order[among]].astype(np.float64)
+    rows = 1 - rows if flipped else rows
+    rows = np.sort(rows, axis=1) if exchangeable else rows[:, np.argsort(hypotheses.mean(axis=0))]
+    runs = np.cumsum(np.append(True, ~tied))[among]
+    order[among] = order[among][np.lexsort((group_equal_rows(rows), runs))]
+    return order
+
+
+def _most_are_high(mean: np.ndarray) -> bool:
+    # Rounded, since the sum depends on the order of the samples.
+    return bool(np.round(mean.mean() - 0.5, 12) > 0)
+
+
+def repeated_means(mean: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return a label for every mean, increasing with it, and which labels repeat often."""
+    # Rounding keeps ties together that differ by the order of a sum.
+    _, labels, counts = np.unique(np.round(mean, 12), return_inverse=True, return_counts=True)
+    return labels, counts >= max(MIN_REPEATS, MIN_REPEATED_FRACTION * len(mean))
+
+
 def coarse_bins(mean: np.ndarray, n_bins: int) -> np.ndarray:
-    """Return the coarse bins, of the row mean, that `nested_bins` divides."""
-    return quantile_bins(mean, max(1, round(n_bins / _n_shapes(n_bins))))
+    """Return the coarse bins, of the row mean, that `nested_bins` divides.
+
+    A mean that repeats often (see `repeated_means`) is a bin of its own: there, rows tell
+    nothing of the mean. All other bins hold the same sum of sqrt(Δ(1 − Δ)): where most means
+    are nearly certain, those that are not need bins, for there the labels vary.
+    """
+    if _most_are_high(mean):
+        mean = 1 - mean
+    n_shapes = _n_shapes(n_bins)
+    labels, repeats = repeated_means(mean)
+    own = repeats[labels]
+    shared = np.flatnonzero(~own)
+    coarse = labels + n_bins
+    if len(shared) > 0:
+        least = 2 * n_shapes
+        n_shared = max(1, min(n_bins // n_shapes, len(shared) // least))
+        coarse[shared] = _bins_of_equal_mass(labels[shared], mean[shared], n_shared, least)
+    if len(shared) == 1 and own.any():
+        coarse[shared] = coarse[own][np.abs(mean[own] - mean[shared]).argmin()]
+    return np.unique(coarse, return_inverse=True)[1]
+
+
+def _bins_of_equal_mass(
+    labels: np.ndarray, mean: np.ndarray, n_bins: int, least: int
+) -> np.ndarray:
+    """Return bins of equal sums of sqrt(Δ(1 − Δ)), each of ``least`` samples if there are as many.
+
+    Equal ``labels`` share a bin.
+    """
+    # Predictions of exactly 0 or 1 have no mass but must have a place.
+    mass = np.bincount(labels, weights=np.sqrt(mean * (1 - mean)) + 1e-12)
+    middle = (np.cumsum(mass) - mass / 2) / mass.sum()
+    bins = np.floor(middle * n_bins).astype(np.intp)[labels]
+    counts = np.bincount(bins, minlength=n_bins)
+    merged = np.arange(n_bins)
+    kept = np.flatnonzero(counts).tolist()
+    counts = counts.tolist()
+    while len(kept) > 1:
+        i = min(range(len(kept)), key=lambda i: counts[kept[i]])
+        if counts[kept[i]] >= least:
+            break
+        beside = [k for k in (i - 1, i + 1) if 0 <= k < len(kept)]
+        other = min(beside, key=lambda k: counts[kept[k]])
+        counts[kept[other]] += counts[kept[i]]
+        merged[merged == kept[i]] = kept[other]
+        del kept[i]
+    return merged[bins]
 
 
 def _n_shapes(n_bins: int) -> int:
-    return max(1, round(np.sqrt(n_bins / 2)))
+    return int(np.cbrt(n_bins) + 1e-9)
 
 
 def nested_bins(
-    hypotheses: np.ndarray, mean: np.ndarray, *, n_bins: int, random_state: int
+    hypotheses: np.ndarray,
+    mean: np.ndarray,
+    variance: np.ndarray,
+    *,
+    n_bins: int,
+    random_state: int,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return coarse bins of the row means and, within them, fine bins of spread and shape.
 
@@ -175,12 +276,14 @@ def nested_bins(
     n_shapes = _n_shapes(n_bins)
     coarse = coarse_bins(mean, n_bins)
     fine = np.empty(len(mean), dtype=np.intp)
-    for k in np.unique(coarse):
-        inside = np.flatnonzero(coarse == k)
+    order = canonical_order(hypotheses, mean, variance)
+    # Stable: each coarse bin keeps the canonical order.
+    order = order[np.argsort(coarse[order], kind="stable")]
+    for inside in np.split(order, np.flatnonzero(np.diff(coarse[order])) + 1):
         rows = np.sort(hypotheses[inside].astype(np.float64), axis=1) - mean[inside, None]
         # Constant rows that differ by the rounding of their mean are one shape.
         labels = _kmeans(np.round(rows, 12), n_shapes, random_state)
-        fine[inside] = k * n_shapes + _merge_singletons(rows, labels)
+        fine[inside] = coarse[inside] * n_shapes + _merge_singletons(rows, labels)
     return coarse, fine
 
 

@@ -8,14 +8,20 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import ArrayLike
 
-from epistemic_calibration.metrics._regression import folds, spline_basis
+from epistemic_calibration.metrics._regression import less_block_means, neighbours, spline_basis
 from epistemic_calibration.metrics._sample import Sample, as_sample
 from epistemic_calibration.metrics._validation import (
     BLOCK_SIZE,
     check_positive_integer,
     check_probabilities,
 )
-from epistemic_calibration.metrics.binning import Binning, quantile_bins
+from epistemic_calibration.metrics.binning import Binning, canonical_order, quantile_bins
+
+#: Samples, and labels of the rarer class, from which on the statistic of
+#: `epistemic_independence_test` is compared with χ².
+MIN_SAMPLES, MIN_OF_CLASS = 1000, 20
+#: Samples of nearly the same mean that are compared with each other.
+BLOCK = 10
 
 
 @dataclass(frozen=True)
@@ -126,16 +132,25 @@ def epistemic_independence_test(
     *,
     epistemic_uncertainty: ArrayLike | None = None,
     method: Literal["gcm", "score"] = "gcm",
-    n_folds: int = 5,
     random_state: int = 0,
+    n_resamples: int = 999,
 ) -> HypothesisTest:
     """Test that EU says nothing about Y beyond the mean: Y ⊥ EU | Δ (paper, property 1).
 
-    With x = s − q(Δ), s the square root of EU and q a spline regression, the statistic is
-    Rᵀ C⁻¹ R where R = Σ ε·(x, x·(1 − 2Δ)) and C its covariance; the p-value is that of χ²
-    with two degrees of freedom, or one where the two components are the same. The second
-    component sees an error that pushes predictions towards, or away from, one half, which
-    changes sign with Δ.
+    With x the residual of s, the square root of EU, given Δ and ε that of the label, the
+    statistic is Rᵀ C⁻¹ R where R = Σ ε·(x, x·(1 − 2Δ)) and C estimates its covariance. The
+    second component sees an error that pushes predictions towards, or away from, one half,
+    which changes sign with Δ.
+
+    Residuals are those of a regression on splines of logit Δ and on indicators of blocks: of
+    all samples with the same Δ where it repeats (10 times, and in 1 of 500 samples), of about
+    10 samples of nearly the same Δ elsewhere. What jumps at a few Δ is thus hardly taken for
+    dependence, and p is 1 where Δ determines EU, as it does with few distinct rows.
+
+    The p-value is that of χ² with two degrees of freedom, or one where the two components are
+    the same. It is not to be trusted with fewer than 1000 samples or fewer than 20 labels of
+    either class; there, the statistic is compared with ``n_resamples`` others, so that p is at
+    least 1/(n_resamples + 1).
 
     Parameters
     ----------
@@ -144,23 +159,24 @@ def epistemic_independence_test(
     epistemic_uncertainty : array-like of shape (n_samples,), optional
         Reported by the method, >= 0; the variance of the hypotheses by default.
     method : {"gcm", "score"}, default "gcm"
-        - ``gcm``: generalised covariance measure (Shah & Peters, 2020). ε = y − m(Δ) and x
-          are residuals of regressions fitted on the other folds, so the mean prediction
-          need not be calibrated.
-        - ``score``: ε = y − Δ with variance Δ(1 − Δ), which assumes mean calibration.
-    n_folds : int >= 2, default 5
+        - ``gcm``: generalised covariance measure (Shah & Peters, 2020). ε is the residual of
+          the label, so the mean prediction need not be calibrated. Other statistics are those
+          of x permuted within blocks (Kim et al., 2022), which is approximate.
+        - ``score``: ε = y − Δ with variance Δ(1 − Δ), which assumes mean calibration. Other
+          statistics are those of labels drawn from Bernoulli(Δ), which is exact.
     random_state : int, default 0
-        Seed of the folds.
+        Seed of what is permuted or drawn.
+    n_resamples : int >= 1, default 999
 
     Returns
     -------
     HypothesisTest
-        With statistic 0 and p-value 1 where EU is constant, or all labels are equal.
+        With statistic 0 and p-value 1 where EU is a function of Δ, or all labels are equal.
 
     Raises
     ------
     ValueError
-        As there, or if ``method`` is unknown.
+        As there, or if ``method`` is unknown, or ``n_resamples`` is not an integer >= 1.
 
     See Also
     --------
@@ -169,51 +185,81 @@ def epistemic_independence_test(
     References
     ----------
     Shah and Peters, 2020, "The hardness of conditional independence testing and the generalised
-    covariance measure".
+    covariance measure"; Kim, Neykov, Balakrishnan and Wasserman, 2022, "Local permutation tests
+    for conditional independence".
 
     Examples
     --------
     >>> import numpy as np
     >>> from epistemic_calibration import metrics
     >>> hypotheses = np.repeat([[0.25, 0.75], [0.5, 0.5]], 100, axis=0)
-    >>> metrics.epistemic_independence_test(np.repeat([1, 0], 100), hypotheses).p_value < 1e-6
-    True
+    >>> metrics.epistemic_independence_test(np.repeat([1, 0], 100), hypotheses).p_value
+    0.001
     """
     from scipy.stats import chi2
 
     sample = as_sample(y_true, hypotheses, epistemic_uncertainty)
     if method not in get_args(Literal["gcm", "score"]):
         raise ValueError(f"method must be 'gcm' or 'score', got {method!r}")
-    y, mean = sample.y, sample.mean
-    spread = np.sqrt(sample.uncertainty)
-    # What the regressions miss of both passes for dependence: no knot is spared.
-    basis = spline_basis(mean, n_knots=10)
-    x, residual = np.empty_like(spread), np.empty_like(spread)
-    for train, test in folds(len(spread), n_folds, random_state):
-        targets = np.stack([spread[train], y[train]], axis=1)
-        coefficients = np.linalg.lstsq(basis[train], targets, rcond=1e-10)[0]
-        fitted = basis[test] @ coefficients
-        x[test] = spread[test] - fitted[:, 0]
-        residual[test] = y[test] - fitted[:, 1]
+    n_resamples = check_positive_integer(n_resamples, name="n_resamples")
+    order = canonical_order(sample.hypotheses, sample.mean, sample.uncertainty)
+    y, mean, spread = (v[order] for v in (sample.y, sample.mean, np.sqrt(sample.uncertainty)))
+    large = len(y) >= MIN_SAMPLES
+    blocks = neighbours(mean, size=BLOCK)
+    # What the regression misses of both passes for dependence: no knot is spared if it need not.
+    basis = less_block_means(spline_basis(mean, n_knots=10 if large else 4), blocks)
+    targets = less_block_means(np.stack([spread, y], axis=1), blocks)
+    targets -= basis @ np.linalg.lstsq(basis, targets, rcond=1e-6)[0]
+    x, residual = targets.T
     if min(x.std(), residual.std()) <= 1e-9:
         return HypothesisTest(0.0, 1.0)
-    directions = np.stack([x, x * (1 - 2 * mean)], axis=1)
     if method == "score":
-        residual = y - mean
-        squares = mean * (1 - mean)
+        residual, squares = y - mean, mean * (1 - mean)
     else:
-        products = directions * residual[:, None]
-        squares = residual**2
-    score = directions.T @ residual
-    covariance = (directions * squares[:, None]).T @ directions
-    if method == "gcm":
-        covariance -= len(x) * np.outer(products.mean(axis=0), products.mean(axis=0))
-    values, vectors = np.linalg.eigh(covariance)
-    kept = values > 1e-10 * values[-1]
-    if not kept.any():
+        # Less their mean, n residuals have 1 − 1/n of their variance.
+        count = np.bincount(blocks)[blocks]
+        squares = residual**2 * count / np.maximum(count - 1, 1)
+    centre = 1 - 2 * mean
+    seen, rank = _score_statistic(x, residual, squares, centre)
+    if rank == 0:
         return HypothesisTest(0.0, 1.0)
-    statistic = float(np.sum((vectors[:, kept].T @ score) ** 2 / values[kept]))
-    return HypothesisTest(statistic, float(chi2.sf(statistic, np.count_nonzero(kept))))
+    if large and min(y.sum(), len(y) - y.sum()) >= MIN_OF_CLASS:
+        # A statistic may be so large that its p-value underflows.
+        p_value = float(max(chi2.sf(seen, rank), np.finfo(np.float64).tiny))
+        return HypothesisTest(float(seen), p_value)
+    generator = np.random.default_rng(random_state)
+    by_block = np.argsort(blocks, kind="stable")
+    n_larger = 0
+    step = max(1, BLOCK_SIZE // len(y))
+    for start in range(0, n_resamples, step):
+        uniform = generator.random((min(step, n_resamples - start), len(y)))
+        if method == "score":
+            drawn = _score_statistic(x, (uniform < mean) - mean, squares, centre)[0]
+        else:
+            # One permutation for each row, which keeps every sample in its block.
+            permuted = np.empty_like(uniform)
+            permuted[:, by_block] = x[np.argsort(uniform + blocks, axis=1)]
+            drawn = _score_statistic(permuted, residual, squares, centre)[0]
+        n_larger += int(np.count_nonzero(drawn >= seen * (1 - 1e-9)))
+    return HypothesisTest(float(seen), (1 + n_larger) / (n_resamples + 1))
+
+
+def _score_statistic(
+    x: np.ndarray, residual: np.ndarray, squares: np.ndarray, centre: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return Rᵀ C⁺ R with R = Σ ε·(x, x·centre) and C = Σ ε²·(...), and the rank of C.
+
+    Of ``x`` or ``residual`` there may be many, one a row.
+    """
+    product = x * residual
+    score = np.stack([product.sum(axis=-1), product @ centre], axis=-1)
+    terms = x**2 @ (squares[:, None] * centre[:, None] ** np.arange(3))
+    covariance = np.stack([terms[..., :2], terms[..., 1:]], axis=-2)
+    values, vectors = np.linalg.eigh(covariance)
+    kept = values > 1e-10 * values[..., -1:]
+    along = np.einsum("...ji,...j->...i", vectors, score)
+    parts = np.divide(along**2, values, out=np.zeros_like(along), where=kept)
+    return parts.sum(axis=-1), kept.sum(axis=-1)
 
 
 def holm_correction(p_values: ArrayLike) -> np.ndarray:
