@@ -2,11 +2,16 @@ import itertools
 
 import numpy as np
 import pytest
-from scipy.special import expit
+from scipy.special import expit, logit
 from scipy.stats import binom, chi2
 
 from epistemic_calibration import metrics
-from epistemic_calibration.metrics._interval import detectable, invert
+from epistemic_calibration.metrics._interval import (
+    calibrated_cumulants,
+    grown_cumulants,
+    invert,
+    smallest_detectable,
+)
 from epistemic_calibration.metrics.binning import coarse_bins
 from epistemic_calibration.metrics.corrected import _difference, corrected_over_bins
 
@@ -146,6 +151,53 @@ def test_minimum_detectable_is_found_with_probability_of_80_percent():
     assert low <= np.sum(found) <= high
 
 
+@pytest.mark.parametrize(("size", "prevalence"), [(40, 0.5), (20, 0.02), (6, 0.1)])
+def test_minimum_detectable_of_skewed_estimates(size, prevalence):
+    """In 50 bins of ``size`` samples, by the quantile of what calibrated labels give."""
+    n, n_draws = 50 * size, 4000
+    rng = np.random.default_rng(0)
+    p = expit(logit(prevalence) + rng.normal(0, 0.8, 50))[np.arange(n) % 50]
+    least = metrics.corrected_epistemic_calibration_error(
+        rng.random(n) < p, np.stack([p, p], axis=1), bins=np.arange(n) % 50
+    ).minimum_detectable
+
+    def estimates(true):
+        e = ((rng.random((n_draws, n)) < true) - p).reshape(n_draws, size, 50)
+        pairs = e.sum(axis=1) ** 2 - (e**2).sum(axis=1)
+        return pairs.mean(axis=1) / (size * (size - 1))
+
+    towards_half = p + np.where(p < 0.5, np.sqrt(least), -np.sqrt(least))
+    power = np.mean(estimates(towards_half) > np.quantile(estimates(p), 0.95))
+    # A χ² of the right skewness is right to 0.02 or so; the power has a standard error of
+    # sqrt(0.16/4000) = 0.006, and the quantile one of 0.0034 in level, 0.01 in power.
+    assert power == pytest.approx(0.8, abs=0.02 + 3 * 0.012)
+
+
+@pytest.mark.parametrize("t", [0.0, 0.04])
+def test_cumulants_are_those_of_all_labels(t):
+    # Every P(Y = 1) is off by 0 or 0.2, towards one half: nothing else leaves probabilities.
+    p, bins = np.array([0.05, 0.1, 0.15, 0.02, 0.9, 0.95, 0.97]), np.repeat([0, 1], [4, 3])
+    true = p + np.sqrt(t) * np.where(p < 0.5, 1, -1)
+    n, shares = np.array([4.0, 3.0]), np.array([4 / 7 / 12, 3 / 7 / 6])
+    y = np.array(list(itertools.product((0, 1), repeat=7)))
+    probability = np.prod(np.where(y == 1, true, 1 - true), axis=1)
+    estimate = 0.0
+    for m in (0, 1):
+        e = (y - p)[:, bins == m]
+        estimate += shares[m] * (e.sum(axis=1) ** 2 - (e**2).sum(axis=1))
+    assert probability @ estimate == pytest.approx(t)
+    expected = [probability @ (estimate - t) ** k for k in (2, 3)]
+    assert calibrated_cumulants(p, bins, n, shares)(t) == pytest.approx(expected, rel=1e-12)
+
+
+def test_minimum_detectable_where_all_predictions_are_certain():
+    y, hypotheses, bins = np.zeros(100), np.zeros((100, 3)), np.zeros(100, dtype=int)
+    least = metrics.corrected_epistemic_calibration_error(y, hypotheses, bins=bins)
+    # Two positives cannot be: of 100 there are two or more with probability 0.8 at a
+    # frequency of 0.0296. A χ² is not quite the law of pairs of so few.
+    assert 0.02**2 < least.minimum_detectable < 0.045**2
+
+
 def test_labels_of_one_class_do_not_pass_for_certainty():
     n, p = 30, 0.05
     y, hypotheses = np.zeros(n), np.full((n, 5), p)
@@ -164,7 +216,6 @@ def test_labels_of_one_class_do_not_pass_for_certainty():
     assert many.standard_error == pytest.approx(
         np.sqrt(2 * v**2 / (400 * 399) + 4 * v / 400 * 0.2**2)
     )
-    assert metrics.cross_fitted_lower_bound(y, hypotheses).ci_low == 0
     drawn = metrics.mean_corrected_error([y], [hypotheses[:, 0]], [np.zeros(n, dtype=int)])
     # 499 draws of a χ²-like variable, of excess kurtosis 12, give a standard deviation to 8 %.
     assert drawn.standard_error == pytest.approx(result.standard_error, rel=0.32)
@@ -317,32 +368,13 @@ def test_variance_of_the_difference_agrees_with_the_quadratic_form():
     # Under the hypothesis the variance is 2 Σ a_ik² v_i v_k.
     noise = p * (1 - p)
     variance = 2 * noise @ a**2 @ noise
-    expected = detectable(variance, 4 * noise.mean() / n, 0.95)
-    assert found.minimum_detectable == pytest.approx(expected, rel=1e-12)
-
-
-# --- Lower bound
-
-
-def test_lower_bound_is_below_and_near(predictor):
-    n = 8000
-    # 32 coefficients fitted to 4/5 of the labels, whose variance is at most 1/4.
-    regression_error = 32 * 0.25 / (0.8 * n)
-    for change in ({"mean_error": 0.5}, {"dependence": 0.6}):
-        y, hypotheses, error = predictor(n, **change)
-        bound = metrics.cross_fitted_lower_bound(y, hypotheses)
-        truth = np.mean(error**2)
-        assert bound.ci_low < truth
-        assert bound.estimate > truth - regression_error - 3 * bound.standard_error
-    y, hypotheses, _ = predictor(n)
-    bound = metrics.cross_fitted_lower_bound(y, hypotheses)
-    # Without error the mean of the estimate is that of −ĝ², below 0.
-    assert bound.ci_low == 0
-
-
-def test_lower_bound_of_constant_predictions():
-    y = np.arange(400) % 2
-    bound = metrics.cross_fitted_lower_bound(y, np.full((400, 3), 0.25))
-    # Folds of 80 whose means are off by δ lose 9/16 of the mean of δ², whose sum is χ²_4·0.25/80.
-    loss = 9 / 16 * 0.25 / 80 * chi2.ppf(1 - 5e-4, 4) / 5
-    assert 0.25**2 - loss < bound.estimate < 0.25**2
+    # The third cumulant, as if the diagonal of the form were not empty.
+    weights = 1 / (n * (np.bincount(fine)[fine] - 1.0)), 1 / (n * (np.bincount(coarse) - 1.0))
+    whole = weights[0][:, None] * (fine[:, None] == fine)
+    whole -= weights[1][coarse][:, None] * (coarse[:, None] == coarse)
+    skewed = noise * (1 - 2 * p)
+    third = 8 * np.trace(np.linalg.matrix_power(whole * noise, 3)) + 4 * skewed @ whole**3 @ skewed
+    expected = smallest_detectable(
+        grown_cumulants(p, fine, variance, third, 4 * noise.mean() / n), 0.95
+    )
+    assert found.minimum_detectable == pytest.approx(expected, rel=1e-9)

@@ -3,6 +3,7 @@ import pytest
 from scipy.stats import binom
 
 from epistemic_calibration import metrics
+from epistemic_calibration.metrics.over_tasks import _standard_error
 
 
 def tasks_of(predictor, n, *, seed, n_tasks=3, same=False):
@@ -116,6 +117,78 @@ def test_size_and_coverage_of_comparisons():
     for count, rate in ((rejected, 0.05), (covered, 0.95)):
         low, high = binom.ppf([0.0005, 0.9995], n_repeats, rate)
         assert low <= count <= high
+
+
+@pytest.mark.parametrize("size", [0.0, 0.08])
+def test_standard_error_of_a_difference_is_neither_too_large_nor_too_small(size):
+    """Two methods that are off by ±size in their bins, which are not the same."""
+    n, n_runs, n_resamples = 600, 60, 299
+    rng = np.random.default_rng(0)
+    p = np.tile([0.3, 0.5, 0.7], n // 3)
+    bins = {"a": [np.arange(n) % 20], "b": [np.arange(n) // 30]}
+    signs = {k: np.where(b[0] % 2, size, -size) for k, b in bins.items()}
+    predictions = {k: [p + sign] for k, sign in signs.items()}
+    # D = Σ_{i≠k} a_ik ε_i ε_k + linear, where both have n/20 samples in each bin.
+    forms = {k: (b[0][:, None] == b[0]) / (n * (n / 20 - 1.0)) for k, b in bins.items()}
+    noise = p * (1 - p)
+    form = forms["a"] - forms["b"]
+    np.fill_diagonal(form, 0)
+    linear = 2 * (signs["b"] - signs["a"]) / n
+    quadratic = 2 * noise @ form**2 @ noise
+    expected = quadratic + linear**2 @ noise
+    found, z = [], []
+    for seed in range(n_runs):
+        y = rng.random(n) < p
+        d = metrics.compare_mean_corrected_errors(
+            [y], predictions, bins, n_resamples=n_resamples, random_state=seed
+        )["a", "b"]
+        found.append(d.standard_error**2)
+        z.append(d.estimate / np.sqrt(expected))
+    # That it is at least the variance around 0 lifts the mean where there is no error, by
+    # less than a half. Without what is taken off, it would be 3 times as large there.
+    noise_of_mean = 4 * np.std(found) / np.sqrt(n_runs) / expected
+    assert 1 - noise_of_mean < np.mean(found) / expected < 1.5 + noise_of_mean
+    # The closed form itself: a mean of 60 squares.
+    assert np.mean(np.square(z)) == pytest.approx(1, abs=4 * np.std(np.square(z)) / np.sqrt(60))
+
+
+def test_standard_error_of_a_difference_is_not_below_that_around_zero():
+    at_zero = np.array([-1.0, 1.0, -1.0, 1.0])
+    # Around the errors as around 0: what is left of the variance would be negative.
+    assert _standard_error(at_zero, at_zero) == pytest.approx(at_zero.std(ddof=1))
+    assert _standard_error(3 * at_zero, at_zero) == pytest.approx(np.sqrt(7) * at_zero.std(ddof=1))
+
+
+@pytest.mark.parametrize("together", [False, True])
+def test_detection_over_tasks(together):
+    n, n_runs, n_tasks = 400, 300, 4
+    rng = np.random.default_rng(0)
+    p = rng.uniform(0.1, 0.9, (n_tasks, 10))[:, np.arange(n) % 10]
+    bins = [np.arange(n) % 10] * n_tasks
+    if together:
+        p[:] = p[0]
+
+    def draw(true):
+        uniform = rng.random(true.shape)
+        if together:
+            uniform[:] = uniform[0]
+        return list(uniform < true)
+
+    def estimates(true, n_draws):
+        # Ten bins of 40 samples each, which come in turn.
+        y = np.array([draw(true) for _ in range(n_draws)])
+        e = (y - p).reshape(n_draws, n_tasks, 40, 10)
+        return ((e.sum(axis=2) ** 2 - (e**2).sum(axis=2)) / (40 * 39)).mean(axis=(1, 2))
+
+    least = np.mean(
+        [metrics.mean_corrected_error(draw(p), list(p), bins).minimum_detectable for _ in range(5)]
+    )
+    critical = np.quantile(estimates(p, 2000), 0.95)
+    true = p + np.where(p < 0.5, np.sqrt(least), -np.sqrt(least))
+    found = np.sum(estimates(true, n_runs) > critical)
+    # Of 2000 draws the quantile is off by 0.005 in level, which is 0.015 of power, twice.
+    low, high = binom.ppf([5e-4, 1 - 5e-4], n_runs, [0.77, 0.83])
+    assert low <= found <= high
 
 
 def test_wild_bootstrap_agrees_with_the_closed_form():

@@ -22,9 +22,7 @@ from epistemic_calibration.metrics.calibration import (
 from epistemic_calibration.metrics.corrected import (
     CorrectedError,
     ErrorSplit,
-    LowerBound,
     corrected_epistemic_calibration_error,
-    cross_fitted_lower_bound,
     split_epistemic_calibration_error,
 )
 from epistemic_calibration.metrics.eece import (
@@ -42,6 +40,7 @@ from epistemic_calibration.metrics.hypothesis_tests import (
     mean_calibration_test,
 )
 from epistemic_calibration.metrics.label_order import within_label_correlation
+from epistemic_calibration.metrics.lower_bound import LowerBound, cross_fitted_lower_bound
 from epistemic_calibration.metrics.one_label import (
     ReducibleErrorBounds,
     bounds_from_one_label,

@@ -15,7 +15,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
-from epistemic_calibration.metrics._interval import POWER, invert
+from epistemic_calibration.metrics._groups import group_sums
+from epistemic_calibration.metrics._interval import (
+    POWER,
+    chi_square_quantile,
+    invert,
+    skewness_of,
+)
 from epistemic_calibration.metrics.corrected import CorrectedError
 
 if TYPE_CHECKING:
@@ -52,28 +58,6 @@ def summary_line(value: Estimate | CorrectedError) -> str:
     """Return estimate, standard error and interval in a few digits."""
     interval = f"[{value.ci_low:.4g}, {value.ci_high:.4g}]"
     return f"{value.estimate:.3g} ± {value.standard_error:.3g} {interval}"
-
-
-def check_groups(groups: ArrayLike | None, kept: np.ndarray) -> np.ndarray:
-    """Return the group 0, 1, ... of every input kept.
-
-    Raises
-    ------
-    ValueError
-        If ``groups`` are not one for each input, or fewer than two are left.
-    """
-    if groups is None:
-        labels = np.arange(np.count_nonzero(kept))
-    else:
-        groups = np.asarray(groups)
-        if groups.shape != kept.shape:
-            raise ValueError(
-                f"groups must have shape ({len(kept)},), one for each input, got {groups.shape}"
-            )
-        labels = np.unique(groups[kept], return_inverse=True)[1]
-    if labels.max() < 1:
-        raise ValueError("there must be two inputs, or groups of them, or more: got 1")
-    return labels
 
 
 def t_quantile(level: float, n_groups: ArrayLike) -> np.ndarray:
@@ -196,16 +180,6 @@ def ratio_of_means(
     return Estimate(ratio, standard_error, float(ends[0]), float(ends[1]), level)
 
 
-def group_sums(
-    values: np.ndarray | float, labels: np.ndarray, groups: np.ndarray, n_groups: int, n_bins: int
-) -> csr_array:
-    """Return the sum of values of every group in every bin, a sparse (n_groups, n_bins)."""
-    from scipy.sparse import coo_array
-
-    values = np.broadcast_to(np.asarray(values, dtype=np.float64), labels.shape)
-    return coo_array((values, (groups, labels)), shape=(n_groups, n_bins)).tocsr()
-
-
 def squares_of_means(
     parts: Sequence[tuple[np.ndarray, np.ndarray, np.ndarray]], level: float
 ) -> CorrectedError:
@@ -279,11 +253,11 @@ def squares_of_means(
     z = norm.ppf(0.5 + level / 2)
     ci_low, ci_high = invert(estimate, variance_at_zero, slope, z)
     for _ in range(3):
-        skewness = _skewness(third_cumulant, variance_at_zero + slope * ci_low)
-        z = _chi_square_quantile(0.5 + level / 2, skewness)
+        skewness = skewness_of(third_cumulant, variance_at_zero + slope * ci_low)
+        z = chi_square_quantile(0.5 + level / 2, skewness)
         ci_low, _ = invert(estimate, variance_at_zero, slope, z)
     # Of bins that are few, or unequal, the estimate is skewed where there is no error.
-    critical = _chi_square_quantile(level, _skewness(third_cumulant, variance_at_zero))
+    critical = chi_square_quantile(level, skewness_of(third_cumulant, variance_at_zero))
     return CorrectedError(
         estimate=estimate,
         standard_error=float(np.sqrt(variance_at_zero + slope * max(estimate, 0.0))),
@@ -296,20 +270,6 @@ def squares_of_means(
         n_bins=int(np.count_nonzero(used)),
         confidence_level=level,
     )
-
-
-def _skewness(third_cumulant: float, variance: float) -> float:
-    return third_cumulant / variance**1.5 if variance > 0 else 0.0
-
-
-def _chi_square_quantile(probability: float, skewness: float) -> float:
-    """Return the quantile of a χ² that has mean 0, variance 1 and this skewness."""
-    from scipy.stats import gamma, norm
-
-    if skewness < 1e-3:
-        return float(norm.ppf(probability))
-    shape = 4 / min(skewness, math.sqrt(8)) ** 2
-    return float((gamma.ppf(probability, shape) - shape) / math.sqrt(shape))
 
 
 def _detectable(variance_at_zero: float, slope: float, critical: float) -> float:

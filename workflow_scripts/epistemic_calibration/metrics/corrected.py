@@ -1,4 +1,4 @@
-"""The corrected error: TECE estimated without the noise of the labels, its parts, a lower bound.
+"""The corrected error: TECE estimated without the noise of the labels, and its parts.
 
 Throughout, e = y − Δ, and TECE = E[(P(Y = 1 | Π) − Δ)²] = E[(E[e | Π])²], which is what
 proposition 1 of the paper leaves of its definition where EU is the variance.
@@ -11,16 +11,20 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from epistemic_calibration.metrics._bins import Bins, hidden_variance
-from epistemic_calibration.metrics._interval import detectable, invert
-from epistemic_calibration.metrics._regression import folds, spline_basis
-from epistemic_calibration.metrics._sample import Sample, as_sample
-from epistemic_calibration.metrics._validation import (
-    check_fraction,
-    check_positive_integer,
-    row_blocks,
+from epistemic_calibration.metrics._bins import Bins
+from epistemic_calibration.metrics._groups import GroupedBins, group_sums, groups_of_samples
+from epistemic_calibration.metrics._interval import (
+    Cumulants,
+    calibrated_cumulants,
+    chi_square_quantile,
+    grown_cumulants,
+    invert,
+    skewness_of,
+    smallest_detectable,
 )
-from epistemic_calibration.metrics.binning import Binning, canonical_order, coarse_bins
+from epistemic_calibration.metrics._sample import Sample, as_sample
+from epistemic_calibration.metrics._validation import check_fraction, check_positive_integer
+from epistemic_calibration.metrics.binning import Binning, coarse_bins
 
 
 @dataclass(frozen=True)
@@ -41,13 +45,15 @@ class CorrectedError:
         What the uncorrected estimate would be on average for a calibrated predictor.
     minimum_detectable : float
         Smallest value, spread evenly over the samples, that a one-sided test at level
-        1 − confidence_level finds with probability 0.8; 0 where all predictions are 0 or 1,
-        which a single label can contradict.
+        1 − confidence_level finds with probability 0.8. Each prediction is then off by its
+        square root, towards one half where only that leaves a probability, and in one
+        direction in each bin, so that bins hide none of it. It is 0 where
+        all predictions are 0 or 1, which a single label can contradict.
     plug_in : float
         The uncorrected estimate over the same bins.
     dropped_mass : float
-        Fraction of samples that are alone in their bin; they carry no information and are left
-        out.
+        Fraction of samples that are alone in their bin, or in a bin of one group; they carry no
+        information and are left out.
     n_bins : int
         Bins used.
     confidence_level : float
@@ -86,26 +92,6 @@ class ErrorSplit:
     epistemic_dependence: CorrectedError
 
 
-@dataclass(frozen=True)
-class LowerBound:
-    """A cross-fitted lower bound of TECE.
-
-    Attributes
-    ----------
-    estimate : float
-        Signed. Its mean is TECE less the mean squared error of the regression.
-    standard_error : float
-    ci_low : float
-        One-sided lower confidence limit of TECE, at least 0.
-    confidence_level : float
-    """
-
-    estimate: float
-    standard_error: float
-    ci_low: float
-    confidence_level: float
-
-
 def corrected_epistemic_calibration_error(
     y_true: ArrayLike | Sample,
     hypotheses: ArrayLike | None = None,
@@ -114,6 +100,7 @@ def corrected_epistemic_calibration_error(
     binning: Binning = "nested",
     random_state: int = 0,
     bins: ArrayLike | None = None,
+    groups: ArrayLike | None = None,
     confidence_level: float = 0.95,
 ) -> CorrectedError:
     """Return a bias-corrected estimate of TECE, as far as bins see it, with its uncertainty.
@@ -136,13 +123,21 @@ def corrected_epistemic_calibration_error(
     bins : array-like of int, shape (n_samples,), optional
         Bins made before; they must not depend on ``y_true``. Then the three arguments
         above are not used.
+    groups : array-like of shape (n_samples,), optional
+        Which samples belong together: copies of an image, patches of a patient. Samples must be
+        independent otherwise, and all of them without it: c copies of each add c − 1 noise
+        floors to the estimate. Copies among inputs X have
+        ``groups = np.unique(X, axis=0, return_inverse=True)[1]``; hypotheses and labels
+        cannot show them, for few distinct rows are as well those of a shallow forest.
+        The estimate is then of pairs of samples of different groups, whose variance allows for
+        any dependence within groups.
     confidence_level : float in (0, 1), default 0.95
 
     Raises
     ------
     ValueError
         If labels are not 0 and 1, hypotheses are not in [0, 1], lengths differ, the binning
-        is unknown, or every sample is alone in its bin.
+        is unknown, or every sample, or group, is alone in its bin.
 
     See Also
     --------
@@ -163,11 +158,21 @@ def corrected_epistemic_calibration_error(
     >>> error = metrics.corrected_epistemic_calibration_error([1, 0, 1, 1], hypotheses)
     >>> error.plug_in, error.noise_floor, error.estimate
     (0.0625, 0.0625, 0.0)
+
+    Seen twice, they say no more than once.
+
+    >>> groups = [0, 1, 2, 3, 0, 1, 2, 3]
+    >>> twice = metrics.corrected_epistemic_calibration_error(
+    ...     [1, 0, 1, 1] * 2, hypotheses * 2, groups=groups
+    ... )
+    >>> twice.plug_in, twice.estimate
+    (0.0625, 0.0)
     """
     sample = as_sample(y_true, hypotheses)
     level = check_fraction(confidence_level, name="confidence_level")
     labels = sample.bins(n_bins=n_bins, binning=binning, random_state=random_state, given=bins)
-    return corrected_over_bins(sample.y, sample.mean, labels, level)
+    groups = groups_of_samples(groups, len(sample))
+    return corrected_over_bins(sample.y, sample.mean, labels, level, groups)
 
 
 def split_epistemic_calibration_error(
@@ -231,96 +236,99 @@ def split_epistemic_calibration_error(
     return ErrorSplit(total, of_mean, dependence)
 
 
-def cross_fitted_lower_bound(
-    y_true: ArrayLike | Sample,
-    hypotheses: ArrayLike | None = None,
-    *,
-    n_folds: int = 5,
-    random_state: int = 0,
-    confidence_level: float = 0.95,
-) -> LowerBound:
-    """Return a lower bound of TECE that needs no bins.
-
-    The mean of e² − (e − ĝ)², with ĝ a regression of e on the row of hypotheses fitted on
-    the other folds (Perez-Lebel et al., 2023): its mean is
-    TECE − E[(ĝ − E[e | Π])²]. ĝ is a ridge regression on splines of the logit of Δ, alone and
-    times spread, squared spread and skewness of the row.
-
-    Parameters
-    ----------
-    y_true, hypotheses, confidence_level
-        As in :func:`corrected_epistemic_calibration_error`.
-    n_folds : int >= 2, default 5
-    random_state : int, default 0
-        Seed of the folds.
-
-    Raises
-    ------
-    ValueError
-        As there, or if there are fewer samples than folds, or fewer than 2 folds.
-
-    See Also
-    --------
-    corrected_epistemic_calibration_error : an estimate over bins.
-
-    References
-    ----------
-    Perez-Lebel, Le Morvan and Varoquaux, 2023, "Beyond calibration: estimating the grouping
-    loss of modern neural networks".
-
-    Examples
-    --------
-    Predictions of 0.25 where the label frequency is 1/2: TECE is (1/2 - 1/4)².
-
-    >>> import numpy as np
-    >>> from epistemic_calibration import metrics
-    >>> labels = np.arange(400) % 2
-    >>> bound = metrics.cross_fitted_lower_bound(labels, np.full((400, 3), 0.25))
-    >>> 0.03 < bound.ci_low < bound.estimate < 0.0625
-    True
-    """
-    from scipy.stats import norm
-    from sklearn.linear_model import RidgeCV
-
-    sample = as_sample(y_true, hypotheses)
-    level = check_fraction(confidence_level, name="confidence_level")
-    error = sample.y - sample.mean
-    features = _row_features(sample)
-    fitted = np.empty_like(error)
-    order = canonical_order(sample.hypotheses, sample.mean, sample.variance)
-    for train, test in folds(len(error), n_folds, random_state, order=order):
-        model = RidgeCV(alphas=np.logspace(-2, 4, 19), fit_intercept=False)
-        fitted[test] = model.fit(features[train], error[train]).predict(features[test])
-    gains = fitted * (2 * error - fitted)
-    estimate = float(gains.mean())
-    variance = gains.var(ddof=1)
-    if sample.y.min() == sample.y.max():
-        noise = hidden_variance(sample.mean * (1 - sample.mean), len(gains))
-        variance = max(variance, np.mean(4 * fitted**2 * noise))
-    standard_error = float(np.sqrt(variance / len(gains)))
-    return LowerBound(
-        estimate=estimate,
-        standard_error=standard_error,
-        ci_low=max(0.0, float(estimate - norm.ppf(level) * standard_error)),
-        confidence_level=level,
-    )
-
-
 def corrected_over_bins(
-    y: np.ndarray, mean: np.ndarray, labels: np.ndarray, level: float
+    y: np.ndarray,
+    mean: np.ndarray,
+    labels: np.ndarray,
+    level: float,
+    groups: np.ndarray | None = None,
 ) -> CorrectedError:
-    """Return the corrected error of checked labels, means and bins (see `Bins`)."""
+    """Return the corrected error of checked labels, means, bins and groups (see `Bins`)."""
+    if groups is not None:
+        return _over_groups(y, mean, labels, groups, level)
     b = Bins(y, mean, labels)
     return _summary(
         estimate=float(b.w @ b.squared_error),
         plug_in=float(b.w @ b.error**2),
         noise_floor=float(b.w @ (b.noise / b.n**2)),
         variance_at_zero=float(b.w**2 @ (2 * b.s2**2 / b.pairs)),
-        # Exact for labels that are Bernoulli(Δ).
-        calibrated_variance=float((b.w / b.pairs) ** 2 @ (2 * (b.noise**2 - b.noise_squared))),
-        # As if the error were spread evenly.
-        calibrated_slope=float(4 * b.noise.sum() / b.n.sum() ** 2),
+        minimum_detectable=smallest_detectable(_cumulants(b, mean, labels), level),
         slope=_slope(b.w, b.squared_error, 4 * b.w * b.s2 / b.n),
+        dropped_mass=b.dropped_mass,
+        n_bins=len(b.n),
+        level=level,
+    )
+
+
+def cumulants_over_bins(
+    y: np.ndarray, mean: np.ndarray, labels: np.ndarray, groups: np.ndarray | None
+) -> Cumulants:
+    """Return the cumulants of the corrected error, as its ``minimum_detectable`` has them."""
+    if groups is None:
+        return _cumulants(Bins(y, mean, labels), mean, labels)
+    return _GroupedForm(GroupedBins(y, mean, labels, groups)).cumulants(mean, labels)
+
+
+def _cumulants(b: Bins, mean: np.ndarray, labels: np.ndarray) -> Cumulants:
+    n, shares = np.zeros(len(b.used)), np.zeros(len(b.used))
+    n[b.used], shares[b.used] = b.n, b.w / b.pairs
+    return calibrated_cumulants(mean, labels, n, shares)
+
+
+class _GroupedForm:
+    """The corrected error as a quadratic form of what groups have in bins, as estimated.
+
+    With S_gu the sum of residuals of group g in bin u and a_u = w_u/(n_u² − Σ_g n_gu²), the
+    variance is 2 Σ_{g≠h} (Σ_u a_u S_gu S_hu)² where there is no error; errors μ_u of the bins
+    add that of 2 Σ_g Σ_u a_u μ_u (n_u − n_gu) S_gu. Bins are not independent of each other:
+    a group may have samples in several.
+    """
+
+    def __init__(self, b: GroupedBins) -> None:
+        self.bins = b
+        n_groups, n_bins = int(b.of_group.max()) + 1, len(b.n)
+        shares = b.w / b.pairs
+        sums = group_sums(b.residual, b.of_bin, b.of_group, n_groups, n_bins)
+        products = (sums.T @ sums).toarray()
+        of_pairs = products**2 - (sums.power(2).T @ sums.power(2)).toarray()
+        self.variance_at_zero = max(float(2 * shares @ of_pairs @ shares), 0.0)
+        scaled = products * shares
+        self.third_cumulant = 8 * float(np.sum((scaled @ scaled) * scaled.T))
+        self.noise_floor = float(b.w @ (np.diag(products) / b.n**2))
+        influence = 2 * (shares * b.n)[b.of_bin] * b.residual
+        influence -= 2 * shares[b.of_bin] * b.size * b.residual
+        self.influence = group_sums(influence, b.of_bin, b.of_group, n_groups, n_bins)
+        # Errors of the same size whose directions in the bins are independent.
+        self.even_slope = float(self.influence.power(2).sum())
+
+    def slope(self) -> float:
+        """Return by how much the variance grows with the error, as the error lies in the bins."""
+        squares = np.maximum(self.bins.squared_error, 0)
+        error = float(self.bins.w @ squares)
+        if error == 0:
+            return self.even_slope
+        influence = self.influence @ (np.sign(self.bins.error) * np.sqrt(squares))
+        return float(influence @ influence) / error
+
+    def cumulants(self, mean: np.ndarray, labels: np.ndarray) -> Cumulants:
+        return grown_cumulants(
+            mean, labels, self.variance_at_zero, self.third_cumulant, self.even_slope
+        )
+
+
+def _over_groups(
+    y: np.ndarray, mean: np.ndarray, labels: np.ndarray, groups: np.ndarray, level: float
+) -> CorrectedError:
+    b = GroupedBins(y, mean, labels, groups)
+    form = _GroupedForm(b)
+    return _summary(
+        estimate=float(b.w @ b.squared_error),
+        plug_in=float(b.w @ b.error**2),
+        noise_floor=form.noise_floor,
+        variance_at_zero=form.variance_at_zero,
+        minimum_detectable=smallest_detectable(form.cumulants(mean, labels), level),
+        slope=form.slope(),
+        third_cumulant=form.third_cumulant,
         dropped_mass=b.dropped_mass,
         n_bins=len(b.n),
         level=level,
@@ -366,6 +374,12 @@ def _difference(
     calibrated_variance = pair_variance(
         ordered_pairs(f.noise, f.noise_squared), ordered_pairs(c.noise, c.noise_squared)
     )
+    form = np.diag(in_fine) - in_coarse[parent] * (parent[:, None] == parent)
+    scaled = form * f.noise
+    third_cumulant = 8 * float(np.sum((scaled @ scaled) * scaled.T))
+    # Labels that are rarely 1 are skewed themselves.
+    third = np.bincount(fine, weights=(mean * (1 - mean) * (1 - 2 * mean)))[f.used]
+    third_cumulant += 4 * float(third @ form**3 @ third)
     share = f.n / c.n[parent]
     noise_of_difference = f.s2 / f.n * (1 - 2 * share) + (coarse_noise / c.n**2)[parent]
     deviation = (f.error - c.error[parent]) ** 2 - noise_of_difference
@@ -374,8 +388,16 @@ def _difference(
         plug_in=total.plug_in - of_mean.plug_in,
         noise_floor=total.noise_floor - of_mean.noise_floor,
         variance_at_zero=variance_at_zero,
-        calibrated_variance=calibrated_variance,
-        calibrated_slope=float(4 * f.noise.sum() / n_samples**2),
+        minimum_detectable=smallest_detectable(
+            grown_cumulants(
+                mean,
+                fine,
+                calibrated_variance,
+                third_cumulant,
+                float(4 * f.noise.sum() / n_samples**2),
+            ),
+            total.confidence_level,
+        ),
         slope=_slope(f.w, deviation, 4 * f.s2 / n_samples),
         dropped_mass=total.dropped_mass,
         n_bins=total.n_bins,
@@ -397,48 +419,32 @@ def _summary(
     plug_in: float,
     noise_floor: float,
     variance_at_zero: float,
-    calibrated_variance: float,
-    calibrated_slope: float,
+    minimum_detectable: float,
     slope: float,
     dropped_mass: float,
     n_bins: int,
     level: float,
+    third_cumulant: float = 0.0,
 ) -> CorrectedError:
+    """Return the result, whose lower end allows for the skewness of the estimate where given."""
     from scipy.stats import norm
 
-    ci_low, ci_high = invert(estimate, variance_at_zero, slope, norm.ppf(0.5 + level / 2))
+    z = norm.ppf(0.5 + level / 2)
+    ci_low, ci_high = invert(estimate, variance_at_zero, slope, z)
+    if third_cumulant > 0:
+        for _ in range(3):
+            skewness = skewness_of(third_cumulant, variance_at_zero + slope * ci_low)
+            z = chi_square_quantile(0.5 + level / 2, skewness)
+            ci_low, _ = invert(estimate, variance_at_zero, slope, z)
     return CorrectedError(
         estimate=estimate,
         standard_error=float(np.sqrt(variance_at_zero + slope * max(estimate, 0.0))),
         ci_low=ci_low,
         ci_high=ci_high,
         noise_floor=noise_floor,
-        minimum_detectable=detectable(calibrated_variance, calibrated_slope, level),
+        minimum_detectable=minimum_detectable,
         plug_in=plug_in,
         dropped_mass=dropped_mass,
         n_bins=n_bins,
         confidence_level=level,
     )
-
-
-def _row_features(sample: Sample) -> np.ndarray:
-    spread = np.sqrt(sample.variance)
-    # The largest spread that the mean allows is sqrt(Δ(1 − Δ)).
-    largest = np.sqrt(sample.mean * (1 - sample.mean))
-    relative = np.divide(spread, largest, out=np.zeros_like(spread), where=largest > 0)
-    deviation = relative.std()
-    scaled = (relative - relative.mean()) / deviation if deviation > 1e-9 else 0 * relative
-    cubes = _third_moment(sample.hypotheses, sample.mean)
-    skewness = np.divide(cubes, spread**3, out=np.zeros_like(cubes), where=spread > 1e-9)
-    # Fewer coefficients, a tighter bound.
-    basis = spline_basis(sample.mean, n_knots=6)
-    shapes = (np.ones_like(scaled), scaled, scaled**2 - 1, np.clip(skewness, -3, 3))
-    return np.concatenate([basis * shape[:, None] for shape in shapes], axis=1)
-
-
-def _third_moment(hypotheses: np.ndarray, mean: np.ndarray) -> np.ndarray:
-    moment = np.empty(len(mean))
-    for block in row_blocks(hypotheses):
-        rows = hypotheses[block].astype(np.float64) - mean[block, None]
-        moment[block] = np.mean(rows**3, axis=1)
-    return moment

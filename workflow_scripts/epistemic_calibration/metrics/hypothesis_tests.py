@@ -8,6 +8,7 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import ArrayLike
 
+from epistemic_calibration.metrics._groups import GroupedBins, groups_of_samples
 from epistemic_calibration.metrics._regression import less_block_means, neighbours, spline_basis
 from epistemic_calibration.metrics._sample import Sample, as_sample
 from epistemic_calibration.metrics._validation import (
@@ -46,6 +47,7 @@ def epistemic_calibration_test(
     binning: Binning = "nested",
     random_state: int = 0,
     bins: ArrayLike | None = None,
+    groups: ArrayLike | None = None,
     n_resamples: int = 999,
 ) -> HypothesisTest:
     """Test that the predictor is epistemically calibrated (paper, definition 3).
@@ -55,12 +57,17 @@ def epistemic_calibration_test(
     Widmann et al., 2019) and the p-value (1 + #{drawn >= seen}) / (n_resamples + 1) is
     exact for any number of samples and bins.
 
+    Labels of a group may depend on each other, so they are not drawn: Σ(y − Δ) of the group
+    in each bin keeps its size and gets a random sign, the same in all bins. This is exact where
+    the law of these sums is symmetric, and else holds for many groups in each bin. Labels
+    of samples that are alone in their group are drawn as without groups.
+
     Parameters
     ----------
-    y_true, hypotheses, n_bins, binning, bins
+    y_true, hypotheses, n_bins, binning, bins, groups
         As in :func:`corrected_epistemic_calibration_error`.
     random_state : int, default 0
-        Seed of the bins and of the labels drawn.
+        Seed of the bins, and of the labels or signs drawn.
     n_resamples : int >= 1, default 999
 
     Raises
@@ -90,7 +97,7 @@ def epistemic_calibration_test(
     """
     sample = as_sample(y_true, hypotheses)
     labels = sample.bins(n_bins=n_bins, binning=binning, random_state=random_state, given=bins)
-    return _redraw_test(sample.y, sample.mean, labels, n_resamples, random_state)
+    return _calibration_test(sample, labels, groups, n_resamples, random_state)
 
 
 def mean_calibration_test(
@@ -98,13 +105,14 @@ def mean_calibration_test(
     hypotheses: ArrayLike | None = None,
     *,
     n_bins: int = 10,
+    groups: ArrayLike | None = None,
     random_state: int = 0,
     n_resamples: int = 999,
 ) -> HypothesisTest:
     """Test that P(Y = 1 | Δ) = Δ, on quantile bins of Δ.
 
     As :func:`epistemic_calibration_test`, but the bins depend on the mean prediction only, and
-    ``random_state`` is the seed of the labels drawn.
+    ``random_state`` is the seed of the labels or signs drawn.
 
     See Also
     --------
@@ -123,7 +131,7 @@ def mean_calibration_test(
     sample = as_sample(y_true, hypotheses)
     n_bins = check_positive_integer(n_bins, name="n_bins")
     labels = np.unique(quantile_bins(sample.mean, n_bins), return_inverse=True)[1]
-    return _redraw_test(sample.y, sample.mean, labels, n_resamples, random_state)
+    return _calibration_test(sample, labels, groups, n_resamples, random_state)
 
 
 def epistemic_independence_test(
@@ -295,10 +303,48 @@ def holm_correction(p_values: ArrayLike) -> np.ndarray:
     return result
 
 
+def _calibration_test(
+    sample: Sample, labels: np.ndarray, groups: ArrayLike | None, n_resamples: int, seed: int
+) -> HypothesisTest:
+    n_resamples = check_positive_integer(n_resamples, name="n_resamples")
+    of_samples = groups_of_samples(groups, len(sample))
+    if of_samples is None:
+        return _redraw_test(sample.y, sample.mean, labels, n_resamples, seed)
+    return _flip_test(sample.y, sample.mean, labels, of_samples, n_resamples, seed)
+
+
+def _flip_test(
+    y: np.ndarray,
+    mean: np.ndarray,
+    labels: np.ndarray,
+    groups: np.ndarray,
+    n_resamples: int,
+    seed: int,
+) -> HypothesisTest:
+    b = GroupedBins(y, mean, labels, groups)
+    size = np.bincount(groups)
+    alone = (size == 1)[b.of_group]
+    # Of groups of one sample; of others it is not used.
+    of_group = np.bincount(groups, weights=mean) / size
+    p = of_group[b.of_group]
+    generator = np.random.default_rng(seed)
+    weights = b.w / b.pairs
+    seen = float(b.w @ b.squared_error)
+    n_larger = 0
+    step = max(1, BLOCK_SIZE // len(y))
+    for start in range(0, n_resamples, step):
+        shape = (min(step, n_resamples - start), len(size))
+        uniform = generator.random(shape)[:, b.of_group]
+        flipped = np.where(uniform < 0.5, b.sums, -b.sums)
+        cells = np.where(alone, (uniform < p) - p, flipped)
+        drawn = (b.of_bins(cells) ** 2 - b.of_bins(cells**2)) @ weights
+        n_larger += int(np.count_nonzero(drawn >= seen - 1e-12 * abs(seen)))
+    return HypothesisTest(seen, (1 + n_larger) / (n_resamples + 1))
+
+
 def _redraw_test(
     y: np.ndarray, mean: np.ndarray, labels: np.ndarray, n_resamples: int, seed: int
 ) -> HypothesisTest:
-    n_resamples = check_positive_integer(n_resamples, name="n_resamples")
     order = np.argsort(labels, kind="stable")
     order = order[np.bincount(labels)[labels[order]] > 1]
     if len(order) == 0:

@@ -16,11 +16,11 @@ from numpy.typing import ArrayLike
 
 from epistemic_calibration.metrics._clusters import (
     Estimate,
-    check_groups,
     mean_of_groups,
     ratio_of_means,
     summary_line,
 )
+from epistemic_calibration.metrics._groups import check_groups
 from epistemic_calibration.metrics._validation import (
     check_fraction,
     check_labels,

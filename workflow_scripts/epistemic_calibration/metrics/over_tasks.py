@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from epistemic_calibration.metrics._bins import Bins
-from epistemic_calibration.metrics._interval import detectable, invert
+from epistemic_calibration.metrics._groups import GroupedBins, groups_of_samples
+from epistemic_calibration.metrics._interval import Cumulants, invert, smallest_detectable
 from epistemic_calibration.metrics._validation import (
     BLOCK_SIZE,
     check_bins,
@@ -19,7 +19,11 @@ from epistemic_calibration.metrics._validation import (
     check_positive_integer,
     check_probabilities,
 )
-from epistemic_calibration.metrics.corrected import CorrectedError, corrected_over_bins
+from epistemic_calibration.metrics.corrected import (
+    CorrectedError,
+    corrected_over_bins,
+    cumulants_over_bins,
+)
 
 
 @dataclass(frozen=True)
@@ -50,6 +54,7 @@ def mean_corrected_error(
     predictions: Sequence[ArrayLike],
     bins: Sequence[ArrayLike],
     *,
+    groups: ArrayLike | None = None,
     confidence_level: float = 0.95,
     n_resamples: int = 499,
     random_state: int = 0,
@@ -66,6 +71,9 @@ def mean_corrected_error(
     y_true, predictions, bins : sequences over tasks, of arrays of shape (n_samples,)
         Labels in {0, 1}, mean predictions Δ in [0, 1], and bins as returned by
         :func:`assign_bins`. Sample n of every task is the same image.
+    groups : array-like of shape (n_samples,), optional
+        As in :func:`corrected_epistemic_calibration_error`, the same in all tasks. The signs are
+        then those of groups, each of its sum of residuals in a bin.
     confidence_level : float in (0, 1), default 0.95
     n_resamples : int >= 2, default 499
     random_state : int, default 0
@@ -75,7 +83,8 @@ def mean_corrected_error(
     -------
     CorrectedError
         ``plug_in``, ``noise_floor`` and ``dropped_mass`` are means over tasks, ``n_bins``
-        is the sum over tasks.
+        is the sum over tasks. ``minimum_detectable`` is that of as many independent tasks as
+        would have the variance found.
 
     Raises
     ------
@@ -104,26 +113,33 @@ def mean_corrected_error(
     level = check_fraction(confidence_level, name="confidence_level")
     n_resamples = check_positive_integer(n_resamples, name="n_resamples", minimum=2)
     tasks = _check_tasks(y_true, predictions, bins)
-    parts = [corrected_over_bins(*task, level) for task in tasks]
+    n_samples = len(tasks[0][0])
+    groups = groups_of_samples(groups, n_samples)
+    parts = [corrected_over_bins(*task, level, groups) for task in tasks]
     estimate = float(np.mean([part.estimate for part in parts]))
 
-    models = [_WildTask(*task) for task in tasks]
+    models = [_WildTask(*task, groups) for task in tasks]
     centres = [(model.shrunken, 0.0) for model in models]
-    n_samples = len(tasks[0][0])
-    at_truth, at_zero = _wild_means(models, centres, n_samples, n_resamples, random_state)
-    standard_error = float(at_truth.std(ddof=1))
-    variance_at_zero = float(at_zero.var(ddof=1))
+    at_truth, at_zero = _wild_estimates(models, centres, n_samples, n_resamples, random_state)
+    standard_error = float(at_truth.mean(axis=0).std(ddof=1))
+    variance_at_zero = float(at_zero.mean(axis=0).var(ddof=1))
     truth = float(np.mean([model.truth for model in models]))
     slope = max(0.0, standard_error**2 - variance_at_zero) / truth if truth > 0 else 0.0
     z = norm.ppf(0.5 + level / 2)
     ci_low, ci_high = invert(estimate, variance_at_zero, slope, z)
+    n_independent = len(tasks)
+    if variance_at_zero > 0:
+        n_independent = float(at_zero.var(axis=1, ddof=1).mean()) / variance_at_zero
+    cumulants = _mean_cumulants(
+        [cumulants_over_bins(*task, groups) for task in tasks], n_independent
+    )
     return CorrectedError(
         estimate=estimate,
         standard_error=standard_error,
         ci_low=ci_low,
         ci_high=ci_high,
         noise_floor=float(np.mean([part.noise_floor for part in parts])),
-        minimum_detectable=detectable(variance_at_zero, slope, level),
+        minimum_detectable=smallest_detectable(cumulants, level),
         plug_in=float(np.mean([part.plug_in for part in parts])),
         dropped_mass=float(np.mean([part.dropped_mass for part in parts])),
         n_bins=sum(part.n_bins for part in parts),
@@ -136,20 +152,24 @@ def compare_mean_corrected_errors(
     predictions: Mapping[str, Sequence[ArrayLike]],
     bins: Mapping[str, Sequence[ArrayLike]],
     *,
+    groups: ArrayLike | None = None,
     confidence_level: float = 0.95,
     n_resamples: int = 1999,
     random_state: int = 0,
 ) -> dict[tuple[str, str], ErrorDifference]:
     """Compare the mean corrected errors of methods on the same tasks and samples.
 
-    The standard error of a difference is that of the same wild bootstrap as in
+    The standard error of a difference is from the same wild bootstrap as in
     :func:`mean_corrected_error`, with the same signs for all methods: what an image does to
-    both cancels, so that methods can differ whose own intervals overlap.
+    both cancels, so that methods can differ whose own intervals overlap. What is compared is
+    the error that the bins of each method show. The variance is that of resamples around the
+    errors seen, which have the noise of the labels too, less twice that around no error.
 
     Parameters
     ----------
     y_true : sequence over tasks, of arrays of shape (n_samples,)
     predictions, bins : mapping from method to sequence over tasks
+    groups : array-like of shape (n_samples,), optional
         As in :func:`mean_corrected_error`.
     confidence_level : float in (0, 1), default 0.95
     n_resamples : int >= 2, default 1999
@@ -191,21 +211,26 @@ def compare_mean_corrected_errors(
             f"predictions and bins must have the same methods, got {list(predictions)} and "
             f"{list(bins)}"
         )
-    estimates, replicates = {}, {}
+    estimates, at_error, at_zero = {}, {}, {}
     for method in predictions:
         tasks = _check_tasks(y_true, predictions[method], bins[method])
-        models = [_WildTask(*task) for task in tasks]
-        estimates[method] = np.mean([corrected_over_bins(*task, level).estimate for task in tasks])
-        # Shrinking the errors of both would shrink their difference, in which the noise of the
-        # labels cancels. Not to shrink them is cautious where neither errs.
-        centres = [(model.bins.error,) for model in models]
         n_samples = len(tasks[0][0])
-        (replicates[method],) = _wild_means(models, centres, n_samples, n_resamples, random_state)
+        of_samples = groups_of_samples(groups, n_samples)
+        models = [_WildTask(*task, of_samples) for task in tasks]
+        estimates[method] = np.mean([m.bins.w @ m.bins.squared_error for m in models])
+        # Shrinking the errors of both would shrink their difference, in which the noise of the
+        # labels cancels.
+        centres = [(model.bins.error, 0.0) for model in models]
+        at_error[method], at_zero[method] = _wild_estimates(
+            models, centres, n_samples, n_resamples, random_state
+        ).mean(axis=1)
     z = norm.ppf(0.5 + level / 2)
     differences = {}
     for first, second in itertools.combinations(predictions, 2):
         estimate = float(estimates[first] - estimates[second])
-        standard_error = float((replicates[first] - replicates[second]).std(ddof=1))
+        standard_error = _standard_error(
+            at_error[first] - at_error[second], at_zero[first] - at_zero[second]
+        )
         if standard_error > 0:
             p_value = 2 * norm.sf(abs(estimate) / standard_error)
         else:
@@ -220,6 +245,27 @@ def compare_mean_corrected_errors(
             confidence_level=level,
         )
     return differences
+
+
+def _standard_error(at_error: np.ndarray, at_zero: np.ndarray) -> float:
+    """Return the standard error of a difference from resamples around the errors g and around 0.
+
+    The difference is εᵀAε + 2bᵀε + constant in the noise ε of the labels, A = Σ ± A_t with
+    zeros on its diagonal, and its variance is 4 bᵀVb + 2 tr(AVAV), with V = Cov(ε). Resamples
+    around 0 have variance 2 tr(AVAV). Those around g have that, and 4 ĉᵀVĉ where ĉ = b + Aε,
+    for g has the noise of the bin's mean: on average 4 bᵀVb + 4 tr(AVAV). So twice the variance
+    around 0 is too much; what is left cannot be less than it once.
+    """
+    least = at_zero.var(ddof=1)
+    return float(np.sqrt(max(at_error.var(ddof=1) - 2 * least, least)))
+
+
+def _mean_cumulants(tasks: Sequence[Cumulants], n_independent: float) -> Cumulants:
+    def at(t: float) -> tuple[float, float]:
+        variance, third = np.mean([cumulants(t) for cumulants in tasks], axis=0)
+        return float(variance / n_independent), float(third / n_independent**2)
+
+    return at
 
 
 def _check_tasks(
@@ -244,54 +290,52 @@ def _check_tasks(
 class _WildTask:
     """Wild bootstrap of the corrected error of one task."""
 
-    def __init__(self, y: np.ndarray, mean: np.ndarray, labels: np.ndarray) -> None:
-        bins = Bins(y, mean, labels)
-        self.order = np.argsort(labels, kind="stable")
-        self.order = self.order[bins.used[labels[self.order]]]
-        ordered = labels[self.order]
-        self.starts = np.flatnonzero(np.diff(ordered, prepend=-1))
-        position = np.repeat(np.arange(len(bins.n)), bins.n)
-        error = (y - mean)[self.order]
-        # Residuals around an estimated mean are too small by this factor.
-        residual = (error - bins.error[position]) * np.sqrt(bins.n / (bins.n - 1))[position]
-        least = np.sqrt(bins.least_variance)[position]
-        self.residual = np.copysign(np.maximum(np.abs(residual), least), residual)
-        self.residual_squares = np.add.reduceat(self.residual**2, self.starts)
-        self.bins = bins
-        self.shrunken = np.sign(bins.error) * np.sqrt(np.maximum(bins.squared_error, 0))
-        self.truth = float(bins.w @ np.maximum(bins.squared_error, 0))
+    def __init__(
+        self, y: np.ndarray, mean: np.ndarray, labels: np.ndarray, groups: np.ndarray | None
+    ) -> None:
+        b = GroupedBins(y, mean, labels, np.arange(len(y)) if groups is None else groups)
+        self.bins = b
+        self.residual_squares = b.of_bins(b.residual**2)
+        # How many samples are in other groups than those of the cell.
+        self.others = (b.n[b.of_bin] - b.size).astype(np.float64)
+        self.alone = bool((b.size == 1).all())
+        self.shrunken = np.sign(b.error) * np.sqrt(np.maximum(b.squared_error, 0))
+        self.truth = float(b.w @ np.maximum(b.squared_error, 0))
 
-    def noise(self, signs: np.ndarray) -> np.ndarray:
-        return np.add.reduceat(signs[:, self.order] * self.residual, self.starts, axis=1)
-
-    def statistic(self, noise: np.ndarray, centre: np.ndarray | float) -> np.ndarray:
+    def statistics(
+        self, signs: np.ndarray, centres: Sequence[np.ndarray | float]
+    ) -> list[np.ndarray]:
+        """Return the estimate under signs of the groups, for every centre."""
         b = self.bins
-        # Σ_{i≠k} (c + ε_i)(c + ε_k) with ε² fixed by the random signs.
-        pairs = b.pairs * np.square(centre) + 2 * (b.n - 1) * centre * noise
-        return (pairs + noise**2 - self.residual_squares) @ (b.w / b.pairs)
+        cells = signs[:, b.of_group] * b.residual
+        noise = b.of_bins(cells)
+        linear = (b.n - 1) * noise if self.alone else b.of_bins(cells * self.others)
+        # Σ (c + ε_i)(c + ε_k) over groups i ≠ k, with ε² fixed by the random signs.
+        quadratic = noise**2 - self.residual_squares
+        return [
+            (b.pairs * np.square(c) + 2 * c * linear + quadratic) @ (b.w / b.pairs) for c in centres
+        ]
 
 
-def _wild_means(
+def _wild_estimates(
     models: Sequence[_WildTask],
     centres: Sequence[Sequence[np.ndarray | float]],
     n_samples: int,
     n_resamples: int,
     random_state: int,
 ) -> np.ndarray:
-    """Return resampled means over tasks, one row for each of the centres of a task.
+    """Return resampled estimates, of shape (n_centres, n_tasks, n_resamples).
 
-    Centres are errors of a task's bins. The signs depend on the seed and the numbers of
-    samples and resamples alone.
+    Centres are errors of a task's bins. The signs depend on the seed, the numbers of
+    samples and resamples, and the groups alone.
     """
     generator = np.random.default_rng(random_state)
-    means = np.zeros((len(centres[0]), n_resamples))
+    estimates = np.empty((len(centres[0]), len(models), n_resamples))
     step = max(1, BLOCK_SIZE // n_samples)
     for start in range(0, n_resamples, step):
         block = slice(start, min(start + step, n_resamples))
         signs = generator.integers(0, 2, (block.stop - start, n_samples), dtype=np.int8)
         signs = 2.0 * signs - 1
-        for model, of_task in zip(models, centres, strict=True):
-            noise = model.noise(signs)
-            for row, centre in zip(means, of_task, strict=True):
-                row[block] += model.statistic(noise, centre) / len(models)
-    return means
+        for t, (model, of_task) in enumerate(zip(models, centres, strict=True)):
+            estimates[:, t, block] = model.statistics(signs, of_task)
+    return estimates

@@ -38,8 +38,6 @@ from numpy.typing import ArrayLike
 
 from epistemic_calibration.metrics._clusters import (
     Estimate,
-    check_groups,
-    group_sums,
     mean_of_groups,
     ratio_of_means,
     shifted,
@@ -47,6 +45,7 @@ from epistemic_calibration.metrics._clusters import (
     summary_line,
     t_quantile,
 )
+from epistemic_calibration.metrics._groups import check_groups, group_sums
 from epistemic_calibration.metrics._validation import (
     BLOCK_SIZE,
     check_bins,

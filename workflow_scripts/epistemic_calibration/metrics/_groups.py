@@ -1,0 +1,140 @@
+"""Groups of samples that are independent of each other, whatever happens within them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from epistemic_calibration.metrics._bins import hidden_variance
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
+
+def check_groups(groups: ArrayLike | None, kept: np.ndarray) -> np.ndarray:
+    """Return the group 0, 1, ... of every input kept.
+
+    Raises
+    ------
+    ValueError
+        If ``groups`` are not one for each input, some are NaN, or fewer than two are left.
+    """
+    if groups is None:
+        labels = np.arange(np.count_nonzero(kept))
+    else:
+        groups = np.asarray(groups)
+        if groups.shape != kept.shape:
+            raise ValueError(
+                f"groups must have shape ({len(kept)},), one for each input, got {groups.shape}"
+            )
+        if groups.dtype.kind == "f" and np.isnan(groups).any():
+            raise ValueError("groups must not be NaN: inputs of unknown group would be one group")
+        labels = np.unique(groups[kept], return_inverse=True)[1]
+    if labels.max() < 1:
+        raise ValueError("there must be two inputs, or groups of them, or more: got 1")
+    return labels
+
+
+def groups_of_samples(groups: ArrayLike | None, n_samples: int) -> np.ndarray | None:
+    """Return the group 0, 1, ... of every sample, or None where each is a group of its own.
+
+    Raises
+    ------
+    ValueError
+        As in `check_groups`.
+    """
+    if groups is None:
+        return None
+    labels = check_groups(groups, np.ones(n_samples, dtype=bool))
+    return labels if labels.max() + 1 < n_samples else None
+
+
+def group_sums(
+    values: np.ndarray | float, labels: np.ndarray, groups: np.ndarray, n_groups: int, n_bins: int
+) -> csr_array:
+    """Return the sum of values of every group in every bin, a sparse (n_groups, n_bins)."""
+    from scipy.sparse import coo_array
+
+    values = np.broadcast_to(np.asarray(values, dtype=np.float64), labels.shape)
+    return coo_array((values, (groups, labels)), shape=(n_groups, n_bins)).tocsr()
+
+
+class GroupedBins:
+    """What the bins with two groups or more say about the error e = y − Δ.
+
+    A cell is what a group has in a bin; without groups it is one sample, and all is as in `Bins`.
+
+    Parameters
+    ----------
+    y, mean, labels
+        As in `Bins`.
+    groups : ndarray of int, shape (n_samples,)
+        Groups 0, 1, ..., each of them used.
+
+    Attributes
+    ----------
+    used : ndarray of bool
+        Which bins have two groups or more. All arrays of bins have an entry for each of these.
+    dropped_mass : float
+        Fraction of samples in bins of one group.
+    n, w, pairs : ndarray
+        Number of samples, weight, and number of ordered pairs of samples of different groups.
+    error : ndarray
+        Mean of e.
+    squared_error : ndarray
+        The mean of e_i e_k over ordered pairs of different groups.
+    starts : ndarray of int
+        First cell of every bin.
+    of_bin, of_group, size, sums : ndarray
+        Bin, group, number of samples, and sum of e of every cell, in the order of the bins.
+    residual : ndarray
+        Sum in every cell of e less the mean of its bin, scaled so that the sum of squares in a
+        bin has the mean that it has around the true mean; where all labels of a bin are the
+        same, at least what they may hide, as if those of a cell always were.
+
+    Raises
+    ------
+    ValueError
+        If no bin has two groups.
+    """
+
+    def __init__(
+        self, y: np.ndarray, mean: np.ndarray, labels: np.ndarray, groups: np.ndarray
+    ) -> None:
+        n_groups = int(groups.max()) + 1
+        keys, cell = np.unique(labels * n_groups + groups, return_inverse=True)
+        of_bin, of_group = np.divmod(keys, n_groups)
+        size = np.bincount(cell)
+        inside = np.bincount(of_bin)
+        self.used = inside > 1
+        if not self.used.any():
+            reason = "sample" if len(keys) == len(y) else "group"
+            raise ValueError(f"every {reason} is alone in its bin: use fewer bins")
+        count = np.bincount(labels)
+        self.dropped_mass = float(count[~self.used].sum() / len(y))
+        kept = self.used[of_bin]
+        self.of_bin = (np.cumsum(self.used) - 1)[of_bin[kept]]
+        self.of_group, self.size = of_group[kept], size[kept]
+        self.sums = np.bincount(cell, weights=y - mean)[kept]
+        self.starts = np.flatnonzero(np.diff(self.of_bin, prepend=-1))
+        self.n, inside = count[self.used], inside[self.used]
+        self.w = self.n / self.n.sum()
+        self.pairs = self.n**2.0 - self.of_bins(self.size**2.0)
+        total = self.of_bins(self.sums)
+        self.error = total / self.n
+        self.squared_error = (total**2 - self.of_bins(self.sums**2)) / self.pairs
+
+        positives = np.bincount(labels, weights=y)[self.used]
+        noise = np.bincount(labels, weights=mean * (1 - mean))[self.used] / self.n
+        one_class = (positives == 0) | (positives == self.n)
+        least = np.where(one_class, hidden_variance(noise, inside), 0)
+        residual = self.sums - self.size * self.error[self.of_bin]
+        residual *= np.sqrt(inside / (inside - 1))[self.of_bin]
+        least = self.size * np.sqrt(least)[self.of_bin]
+        self.residual = np.copysign(np.maximum(np.abs(residual), least), residual)
+
+    def of_bins(self, cells: np.ndarray) -> np.ndarray:
+        """Return sums over the cells of every bin, along the last axis."""
+        return np.add.reduceat(cells, self.starts, axis=-1)
