@@ -176,6 +176,10 @@ def test_scores_by_hand():
     assert values["tece_dropped_mass"] == 0
 
 
+#: Scored only of inputs with several labels each.
+OF_SEVERAL_LABELS = {"share_before_recalibration", "share_after_recalibration"}
+
+
 def test_every_metric_is_described_and_within_its_range():
     for seed, reported, dtype in itertools.product(
         range(3), (False, True), (np.float32, np.float64)
@@ -183,10 +187,51 @@ def test_every_metric_is_described_and_within_its_range():
         found = values_of(arrays(seed=seed, reported=reported, dtype=dtype))
         alone = {m.name for m in METRICS.values()}
         alone -= {m.name for m in (*second_order.METRICS, *bounds.METRICS)}
+        alone -= OF_SEVERAL_LABELS
         assert set(found) == alone
         for name, value in found.items():
             low, high = METRICS[name].range
             assert low <= value <= high, name
+
+
+@pytest.mark.parametrize("exchangeable", [True, False])
+def test_the_share_of_the_error_before_and_after_recalibration(exchangeable):
+    from epistemic_calibration.scoring import recalibration
+
+    rng = np.random.default_rng(5)
+    given = arrays(n=1200, h=5)
+    rows = given["hypotheses"].astype(np.float64)
+    # The error is larger than the hypotheses say.
+    p = np.clip(rows.mean(axis=1) + 0.1 * rng.standard_normal(1200), 0, 1)
+    k = rng.integers(0, 6, 1200)
+    s = rng.binomial(k, p)
+    inputs = SimpleNamespace(
+        sample=metrics.Sample(given["y_true"], rows),
+        settings=SETTINGS,
+        n_positive=s,
+        n_labels=k,
+        exchangeable=exchangeable,
+    )
+    found = {row.metric: row.value for row in recalibration.rows(inputs)}
+    assert {metric.name for metric in recalibration.METRICS} == set(found)
+    a, b = train_test_split(
+        np.arange(1200), test_size=0.5, random_state=3, stratify=given["y_true"]
+    )
+    model = metrics.SecondOrderRecalibrator()
+    model.fit_counts(s[a], k[a], rows[a], exchangeable=exchangeable)
+    factor = 6 / 4 if exchangeable else 1
+    kept = b[k[b] >= 2]
+    pairs = s[kept] * (s[kept] - 1) / (k[kept] * (k[kept] - 1))
+    for when, hypotheses in (("before", rows[kept]), ("after", model.transform(rows[kept]))):
+        mean = hypotheses.mean(axis=1)
+        error = np.mean(pairs - 2 * mean * s[kept] / k[kept] + mean**2)
+        share = factor * hypotheses.var(axis=1).mean() / error
+        assert found[f"share_{when}_recalibration"] == pytest.approx(share)
+    # Whether there are such labels does not change the other rows.
+    inputs.n_positive = None
+    assert {row.metric: row.value for row in recalibration.rows(inputs)} == {
+        name: value for name, value in found.items() if name not in OF_SEVERAL_LABELS
+    }
 
 
 def test_rows_are_tidy():

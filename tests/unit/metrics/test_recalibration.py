@@ -1,12 +1,11 @@
 import numpy as np
 import pytest
+from scipy.special import expit, logit
 
 from epistemic_calibration import metrics
 
 
 def test_recalibration_finds_the_parameters_of_the_distortion():
-    from scipy.special import expit, logit
-
     rng = np.random.default_rng(0)
     n, h = 20_000, 8
     logits = rng.normal(0, 1.5, n)[:, None] + rng.choice([0.3, 1.2], n)[:, None] * (
@@ -53,8 +52,209 @@ def test_recalibration_of_certain_and_separable_predictions():
     assert metrics.brier_score(y, after.mean(axis=1)) < 1e-4
 
 
-def test_recalibration_refuses_one_class():
+def test_without_choice_one_class_is_refused():
+    model = metrics.SecondOrderRecalibrator(only_if_better=False)
     with pytest.raises(ValueError, match="both classes, got only 1"):
-        metrics.SecondOrderRecalibrator().fit([1, 1], [[0.5], [0.6]])
+        model.fit([1, 1], [[0.5], [0.6]])
+    with pytest.raises(ValueError, match="both classes, got only 0"):
+        model.fit_counts([0, 0], 3, [[0.5], [0.6]])
     with pytest.raises(ValueError, match="clip must"):
         metrics.SecondOrderRecalibrator(clip=0.0)
+    with pytest.raises(ValueError, match="min_count must"):
+        metrics.SecondOrderRecalibrator(min_count=0)
+    with pytest.raises(AttributeError):
+        metrics.SecondOrderRecalibrator().transform([[0.5]])
+
+
+# --- Whether to change anything
+
+
+def parameters(model):
+    return model.scale_, model.shift_, model.spread_, model.interaction_, model.dispersion_
+
+
+@pytest.mark.parametrize("n_positive", [0, 1, 9])
+def test_few_positives_change_nothing(n_positive):
+    y = np.arange(1000) < n_positive
+    # As wrong as can be, and still too few to say so.
+    hypotheses = np.stack([y * 0.1 + 0.01, y * 0.2 + 0.01], axis=1).astype(np.float32)
+    model = metrics.SecondOrderRecalibrator().fit(y, hypotheses)
+    assert not model.changed_
+    assert parameters(model) == (1, 0, 0, 0, 1)
+    after = model.transform(hypotheses)
+    assert after.dtype == np.float64
+    np.testing.assert_array_equal(after, hypotheses)
+    # Of the other class, the same; and with fewer asked for, or no choice, it changes.
+    assert not metrics.SecondOrderRecalibrator().fit(~y, hypotheses).changed_
+    if n_positive:
+        always = metrics.SecondOrderRecalibrator(only_if_better=False)
+        assert always.fit(y, hypotheses).changed_
+    if n_positive == 9:
+        assert metrics.SecondOrderRecalibrator(min_count=9).fit(y, hypotheses).changed_
+
+
+def test_a_calibrated_predictor_is_mostly_left_alone(predictor):
+    changed = [
+        metrics.SecondOrderRecalibrator().fit(*predictor(400, seed=seed)[:2]).changed_
+        for seed in range(60)
+    ]
+    # Of what is fitted to noise, the gain in other folds is below 0 on average, so more than a
+    # standard error above it happens in fewer than the 16 % of a normal deviate.
+    assert np.mean(changed) < 0.16 + 2 * np.sqrt(0.16 * 0.84 / 60)
+
+
+def test_the_choice_is_by_the_log_loss_of_folds(predictor):
+    from sklearn.model_selection import KFold
+
+    outcomes = set()
+    for seed in range(12):
+        y, hypotheses, _ = predictor(150, mean_error=0.25, seed=seed)
+        gain = np.empty(len(y))
+        for train, test in KFold(5, shuffle=True, random_state=7).split(y):
+            model = metrics.SecondOrderRecalibrator(only_if_better=False)
+            model.fit(y[train], hypotheses[train])
+            after = model.transform(hypotheses[test]).mean(axis=1)
+            for n, p, q in zip(test, hypotheses[test].mean(axis=1), after, strict=True):
+                gain[n] = np.log(q / p) if y[n] else np.log((1 - q) / (1 - p))
+        better = gain.mean() > gain.std(ddof=1) / np.sqrt(len(y))
+        fitted = metrics.SecondOrderRecalibrator(random_state=7).fit(y, hypotheses)
+        assert fitted.changed_ == better
+        outcomes.add(better)
+    assert outcomes == {True, False}
+
+
+def test_rare_events_are_not_clipped_together():
+    rng = np.random.default_rng(0)
+    hypotheses = expit(rng.normal(-12, 2, (2000, 1)) + rng.normal(0, 0.3, (2000, 4)))
+    y = np.arange(2000) % 100 == 0
+    model = metrics.SecondOrderRecalibrator(only_if_better=False).fit(y, hypotheses)
+    after = model.transform(hypotheses)
+    assert len(np.unique(after)) == after.size
+    # By the formula, on logits that nothing has clipped.
+    logits = logit(hypotheses)
+    m, s = logits.mean(axis=1), logits.std(axis=1)
+    scale, shift, spread, interaction, _ = parameters(model)
+    change = (scale - 1) * m + shift + spread * s + interaction * m * s
+    np.testing.assert_allclose(logit(after), logits + change[:, None], rtol=1e-9)
+
+
+def test_certain_hypotheses_are_as_certain_as_the_most_extreme_others():
+    rng = np.random.default_rng(0)
+    hypotheses = rng.uniform(0, 1, (200, 1))
+    hypotheses[:3, 0] = 0, 1, 1e-7
+    model = metrics.SecondOrderRecalibrator(only_if_better=False, clip=1e-3)
+    model.fit(rng.random(200) < hypotheses[:, 0], hypotheses)
+    zero, tiny, beyond, one, clip, half = model.transform(
+        [[0.0], [1e-7], [1e-9], [1.0], [1 - 1e-3], [0.5]]
+    ).ravel()
+    assert zero == tiny == beyond < half < clip <= one < 1
+
+
+# --- The dispersion
+
+
+def counted(n, k, *, factor=1.0, h=20, seed=0):
+    """Draw counts and hypotheses of Beta laws; the variance of p* is ``factor`` times theirs."""
+    rng = np.random.default_rng(seed)
+    mean, precision = rng.uniform(0.1, 0.9, n), rng.uniform(5, 20, n)
+    of_p = (precision + 1) / factor - 1
+    p = rng.beta(mean * of_p, (1 - mean) * of_p)
+    rows = rng.beta((mean * precision)[:, None], ((1 - mean) * precision)[:, None], (n, h))
+    return rng.binomial(k, p), rows, p
+
+
+@pytest.mark.parametrize("factor", [0.4, 1.0, 2.5])
+@pytest.mark.parametrize("k", [2, 30])
+def test_dispersion_makes_the_share_one_on_other_data(factor, k):
+    s, rows, _ = counted(8000, k, factor=factor)
+    model = metrics.SecondOrderRecalibrator(only_if_better=False).fit_counts(s, k, rows)
+    # Fitted so that it is exactly that where it was fitted.
+    same = metrics.second_order_error(s, k, model.transform(rows), n_bins=5)
+    assert same.share.estimate == pytest.approx(1, abs=1e-3)
+    other, rows, _ = counted(8000, k, factor=factor, seed=1)
+    before = metrics.second_order_error(other, k, rows, n_bins=5).share
+    after = metrics.second_order_error(other, k, model.transform(rows), n_bins=5).share
+    # Both halves err: two independent errors of this size, once in 10 000.
+    assert abs(after.estimate - 1) < 3.9 * np.sqrt(2) * after.standard_error
+    if factor != 1:
+        assert not before.ci_low < 1 < before.ci_high
+        assert (model.dispersion_ > 1) is (factor > 1)
+
+
+def test_dispersion_keeps_the_means_and_the_order():
+    s, rows, _ = counted(3000, 5, factor=2.5)
+    rows[:5] = 0.3  # no spread
+    rows[5:10, 0], rows[10:15, 0] = 0.0, 1.0
+    model = metrics.SecondOrderRecalibrator().fit_counts(s, 5, rows)
+    spread = model.transform(rows)
+    assert model.dispersion_ > 1.2
+    dispersion, model.dispersion_ = model.dispersion_, 1.0
+    kept = model.transform(rows)
+    np.testing.assert_allclose(spread.mean(axis=1), kept.mean(axis=1), atol=1e-9)
+    np.testing.assert_array_equal(np.argsort(spread[15:], axis=1), np.argsort(kept[15:], axis=1))
+    # The dispersion of the logits is τ times what it was.
+    deviations = [f - f.mean(axis=1, keepdims=True) for f in (logit(spread), logit(kept))]
+    np.testing.assert_allclose(deviations[0], dispersion * deviations[1], atol=1e-8)
+
+
+def test_dispersion_of_the_law_needs_no_factor_for_draws():
+    s, rows, _ = counted(4000, 4, factor=1.5, h=3)
+    fits = {}
+    for exchangeable, factor in ((True, 2.0), (False, 1.0)):
+        model = metrics.SecondOrderRecalibrator(only_if_better=False)
+        after = model.fit_counts(s, 4, rows, exchangeable=exchangeable).transform(rows)
+        error = np.mean(s * (s - 1) / 12 - s / 2 * after.mean(axis=1) + after.mean(axis=1) ** 2)
+        assert factor * after.var(axis=1).mean() == pytest.approx(error, rel=1e-3)
+        fits[exchangeable] = model.dispersion_
+    assert fits[False] > 1.2 * fits[True]
+
+
+def test_the_mean_is_fitted_by_all_labels():
+    rng = np.random.default_rng(3)
+    s, rows, _ = counted(400, 6)
+    k = np.where(np.arange(400) < 100, 1, 6)
+    s = np.minimum(s, k)
+    y = np.concatenate([np.repeat([1, 0], [s[n], k[n] - s[n]]) for n in range(400)])
+    order = rng.permutation(len(y))
+    repeated = np.repeat(rows, k, axis=0)
+    options = {"only_if_better": False}
+    single = metrics.SecondOrderRecalibrator(**options).fit(y[order], repeated[order])
+    counts = metrics.SecondOrderRecalibrator(**options).fit_counts(s, k, rows)
+    np.testing.assert_allclose(parameters(counts)[:4], parameters(single)[:4], atol=1e-4)
+    # Inputs without labels say nothing.
+    more = np.concatenate([rows, rows[:7]]), np.append(s, [0] * 7), np.append(k, [0] * 7)
+    again = metrics.SecondOrderRecalibrator(**options).fit_counts(more[1], more[2], more[0])
+    assert parameters(again) == parameters(counts)
+
+
+def test_a_right_dispersion_is_mostly_left_alone():
+    left = []
+    for seed in range(40):
+        s, rows, _ = counted(500, 3, seed=seed)
+        left.append(metrics.SecondOrderRecalibrator().fit_counts(s, 3, rows).dispersion_ == 1)
+    # Within a standard error in 68 % of draws.
+    assert np.mean(left) > 0.68 - 3 * np.sqrt(0.68 * 0.32 / 40)
+
+
+def test_dispersion_that_cannot_be_fitted_stays():
+    s, rows, _ = counted(500, 3, factor=2.5)
+    one = metrics.SecondOrderRecalibrator(only_if_better=False).fit_counts(s, 3, rows[:, :1])
+    assert one.dispersion_ == 1
+    alike = np.repeat(rows[:, :1], 4, axis=1)
+    assert metrics.SecondOrderRecalibrator().fit_counts(s, 3, alike).dispersion_ == 1
+    with pytest.raises(ValueError, match="two labels or more"):
+        metrics.SecondOrderRecalibrator().fit_counts(np.minimum(s, 1), 1, rows)
+    # Nearly alike: no dispersion can say what the error is.
+    alike[:3] += np.linspace(0, 0.01, 4)
+    with pytest.warns(RuntimeWarning, match="the largest tried"):
+        model = metrics.SecondOrderRecalibrator().fit_counts(s, 3, np.clip(alike, 0, 1))
+    assert model.dispersion_ == 32
+
+
+def test_an_error_that_cannot_be_told_from_zero_leaves_some_dispersion():
+    rng = np.random.default_rng(0)
+    p = rng.uniform(0.2, 0.8, 2000)
+    rows = np.stack([expit(logit(p) + d) for d in (-0.8, 0.8)], axis=1)
+    model = metrics.SecondOrderRecalibrator(only_if_better=False)
+    model.fit_counts(rng.binomial(2, p), 2, rows)
+    assert 0 < model.dispersion_ < 0.6

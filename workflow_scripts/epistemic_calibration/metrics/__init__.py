@@ -39,6 +39,7 @@ from epistemic_calibration.metrics.hypothesis_tests import (
     holm_correction,
     mean_calibration_test,
 )
+from epistemic_calibration.metrics.kernel_test import kernel_calibration_test
 from epistemic_calibration.metrics.label_order import within_label_correlation
 from epistemic_calibration.metrics.lower_bound import LowerBound, cross_fitted_lower_bound
 from epistemic_calibration.metrics.one_label import (
@@ -52,6 +53,10 @@ from epistemic_calibration.metrics.over_tasks import (
     mean_corrected_error,
 )
 from epistemic_calibration.metrics.recalibration import SecondOrderRecalibrator
+from epistemic_calibration.metrics.reported_uncertainty import (
+    ReportedUncertaintyError,
+    reported_uncertainty_error,
+)
 from epistemic_calibration.metrics.second_order import (
     SecondOrderCurve,
     SecondOrderError,
@@ -74,6 +79,7 @@ __all__ = [
     "HypothesisTest",
     "LowerBound",
     "ReducibleErrorBounds",
+    "ReportedUncertaintyError",
     "Sample",
     "SecondOrderCurve",
     "SecondOrderError",
@@ -95,11 +101,13 @@ __all__ = [
     "expected_epistemic_calibration_error",
     "finite_draws_factor",
     "holm_correction",
+    "kernel_calibration_test",
     "log_loss",
     "mean_bounds_from_one_label",
     "mean_calibration_test",
     "mean_corrected_error",
     "mean_second_order_error",
+    "reported_uncertainty_error",
     "second_order_curve",
     "second_order_error",
     "second_order_test",

@@ -15,6 +15,25 @@ def hidden_variance(noise: np.ndarray, n: np.ndarray | int) -> np.ndarray:
     return np.minimum(noise, frequency * (1 - frequency))
 
 
+def variance_of_one_class(noise: np.ndarray, n: np.ndarray, one_class: np.ndarray) -> np.ndarray:
+    """Return the least variance of the labels of bins, 0 where they are of both classes.
+
+    It is that of `hidden_variance`, and no less than what the labels of all such bins together
+    may hide. Predictions of exactly 0 or 1 would else pass for certain that no label contradicts.
+
+    Parameters
+    ----------
+    noise : ndarray
+        Mean of Δ(1 − Δ) in each bin.
+    n : ndarray
+        Samples in each bin, or independent groups of them.
+    one_class : ndarray of bool
+        Whether all labels of the bin are the same.
+    """
+    together = hidden_variance(np.array(np.inf), max(1, int(n[one_class].sum())))
+    return np.where(one_class, np.maximum(hidden_variance(noise, n), together), 0)
+
+
 class Bins:
     """What the bins of two samples or more say about the error e = y − Δ.
 
@@ -41,9 +60,7 @@ class Bins:
     squared_error : ndarray
         Estimate of (E[e | bin])² without bias: the mean of e_i e_k over ordered pairs.
     least_variance : ndarray
-        Variance of labels that are all the same, 0 where they are not: that of
-        `hidden_variance`, and no less than what the labels of all such bins together may hide.
-        Predictions of exactly 0 or 1 would else pass for certain that no label contradicts them.
+        As of `variance_of_one_class`.
     s2 : ndarray
         Variance of e, at least ``least_variance``.
 
@@ -72,8 +89,6 @@ class Bins:
         self.squared_error = (sums**2 - squares) / self.pairs
         positives = np.bincount(labels, weights=y)[used]
         one_class = (positives == 0) | (positives == self.n)
-        together = hidden_variance(np.array(np.inf), max(1, int(self.n[one_class].sum())))
-        hidden = np.maximum(hidden_variance(self.noise / self.n, self.n), together)
-        self.least_variance = np.where(one_class, hidden, 0)
+        self.least_variance = variance_of_one_class(self.noise / self.n, self.n, one_class)
         variance = (squares - sums**2 / self.n) / (self.n - 1)
         self.s2 = np.maximum(variance, self.least_variance)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
-from epistemic_calibration.metrics._bins import hidden_variance
+from epistemic_calibration.metrics._bins import variance_of_one_class
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -129,7 +129,7 @@ class GroupedBins:
         positives = np.bincount(labels, weights=y)[self.used]
         noise = np.bincount(labels, weights=mean * (1 - mean))[self.used] / self.n
         one_class = (positives == 0) | (positives == self.n)
-        least = np.where(one_class, hidden_variance(noise, inside), 0)
+        least = variance_of_one_class(noise, inside, one_class)
         residual = self.sums - self.size * self.error[self.of_bin]
         residual *= np.sqrt(inside / (inside - 1))[self.of_bin]
         least = self.size * np.sqrt(least)[self.of_bin]

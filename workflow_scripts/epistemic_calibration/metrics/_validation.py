@@ -11,6 +11,9 @@ from numpy.typing import ArrayLike
 #: Elements that are cast to float64 at once, so that float32 hypotheses need no full copy.
 BLOCK_SIZE = 1 << 22
 
+#: By how much sums that are rounded may leave [0, 1]; such values are clipped.
+ROUNDING = 1e-12
+
 
 def check_labels(y_true: ArrayLike, *, name: str = "y_true") -> np.ndarray:
     """Return binary labels as float64, shape (n_samples,).
@@ -37,7 +40,7 @@ def check_labels(y_true: ArrayLike, *, name: str = "y_true") -> np.ndarray:
 def check_probabilities(
     values: ArrayLike, *, name: str, n_samples: int | None = None
 ) -> np.ndarray:
-    """Return probabilities as float64, shape (n_samples,).
+    """Return probabilities as float64, shape (n_samples,), clipped where they are rounded.
 
     Raises
     ------
@@ -61,6 +64,8 @@ def check_uncertainty(values: ArrayLike, *, n_samples: int) -> np.ndarray:
 def check_hypotheses(hypotheses: ArrayLike, *, n_samples: int | None = None) -> np.ndarray:
     """Return hypotheses as an array of shape (n_samples, n_hypotheses), dtype kept.
 
+    What is outside [0, 1] by rounding is clipped, in a copy.
+
     Raises
     ------
     ValueError
@@ -73,8 +78,7 @@ def check_hypotheses(hypotheses: ArrayLike, *, n_samples: int | None = None) -> 
             f"got shape {array.shape}"
         )
     _check_length(len(array), n_samples, name="hypotheses")
-    _check_range(array, name="hypotheses", upper=1.0)
-    return array
+    return _in_range(array, name="hypotheses", upper=1.0)
 
 
 def check_bins(bins: ArrayLike, *, n_samples: int) -> np.ndarray:
@@ -123,8 +127,7 @@ def _check_vector(
     if array.ndim != 1 or array.size == 0:
         raise ValueError(f"{name} must have shape (n_samples,) and samples, got {array.shape}")
     _check_length(len(array), n_samples, name=name)
-    _check_range(array, name=name, upper=upper)
-    return array.astype(np.float64)
+    return _in_range(array, name=name, upper=upper).astype(np.float64)
 
 
 def _check_length(length: int, n_samples: int | None, *, name: str) -> None:
@@ -132,7 +135,7 @@ def _check_length(length: int, n_samples: int | None, *, name: str) -> None:
         raise ValueError(f"{name} has {length} samples, the other arguments have {n_samples}")
 
 
-def _check_range(array: np.ndarray, *, name: str, upper: float | None) -> None:
+def _in_range(array: np.ndarray, *, name: str, upper: float | None) -> np.ndarray:
     if array.dtype.kind not in "buif":
         raise ValueError(f"{name} must be real numbers, got dtype {array.dtype}")
     low, high = array.min(), array.max()
@@ -140,5 +143,8 @@ def _check_range(array: np.ndarray, *, name: str, upper: float | None) -> None:
     if not (np.isfinite(low) and np.isfinite(high)):
         n_bad = np.count_nonzero(~np.isfinite(array))
         raise ValueError(f"{name} must be {allowed}, got {n_bad} values that are NaN or infinite")
-    if low < 0 or (upper is not None and high > upper):
+    if low >= 0 and (upper is None or high <= upper):
+        return array
+    if low < -ROUNDING or (upper is not None and high > upper + ROUNDING):
         raise ValueError(f"{name} must be {allowed}, got values in [{low}, {high}]")
+    return np.clip(array, 0, upper)

@@ -162,6 +162,9 @@ def equal_width_bins(values: np.ndarray, n_bins: int) -> np.ndarray:
     """Return the bin of every value among [0, 1/M), ..., [1 − 1/M, 1], M = ``n_bins``."""
     # Not np.linspace, which has 3/10 a little above 0.3.
     inner_edges = (np.arange(1, n_bins) / n_bins).astype(np.result_type(values, np.float32))
+    if inner_edges.dtype == np.float64:
+        # 1 − 0.9 is a little below 0.1, and belongs with it.
+        inner_edges, values = np.round(inner_edges, 12), np.round(values, 12)
     return np.searchsorted(inner_edges, values, side="right")
 
 

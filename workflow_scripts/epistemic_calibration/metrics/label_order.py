@@ -7,7 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
-from epistemic_calibration.metrics._clusters import Estimate, check_groups, mean_of_groups
+from epistemic_calibration.metrics._clusters import Estimate, mean_of_groups
+from epistemic_calibration.metrics._groups import check_groups
 from epistemic_calibration.metrics._validation import (
     check_fraction,
     check_probabilities,

@@ -43,11 +43,29 @@ METRICS = (
         (0, math.inf),
         {"summary": 11},
     ),
+    Metric(
+        "share_before_recalibration",
+        "Share of the error reported before recalibration",
+        2,
+        None,
+        (0, math.inf),
+    ),
+    Metric(
+        "share_after_recalibration",
+        "Share of the error reported after recalibration",
+        2,
+        None,
+        (0, math.inf),
+    ),
 )
 
 
 def rows(inputs: Inputs) -> Iterator[Row]:
-    """Yield scores of the half of the samples on which the recalibration was not fitted."""
+    """Yield scores of the half of the samples on which the recalibration was not fitted.
+
+    The share of the error that the variance of the hypotheses says, which several labels per
+    input show, is that of a recalibration fitted on such labels.
+    """
     from sklearn.model_selection import train_test_split
 
     sample, settings = inputs.sample, inputs.settings
@@ -71,3 +89,24 @@ def rows(inputs: Inputs) -> Iterator[Row]:
         )
         yield Row(f"tece_corrected_{when}_recalibration", corrected.estimate)
         yield Row(f"log_loss_{when}_recalibration", metrics.log_loss(scored.y, scored.mean))
+    n_positive, n_labels = getattr(inputs, "n_positive", None), getattr(inputs, "n_labels", None)
+    if n_positive is None or n_labels is None:
+        return
+    exchangeable = getattr(inputs, "exchangeable", True)
+    recalibrator = metrics.SecondOrderRecalibrator().fit_counts(
+        n_positive[fitted_on],
+        n_labels[fitted_on],
+        sample.hypotheses[fitted_on],
+        exchangeable=exchangeable,
+    )
+    for when, hypotheses in (("before", before), ("after", recalibrator.transform(before))):
+        result = metrics.second_order_error(
+            n_positive[scored_on],
+            n_labels[scored_on],
+            hypotheses,
+            exchangeable=exchangeable,
+            # The share needs no bins.
+            n_bins=1,
+            binning="quantile",
+        )
+        yield Row(f"share_{when}_recalibration", result.share.estimate)
