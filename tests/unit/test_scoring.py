@@ -77,6 +77,9 @@ def expected_values(given, settings):
     corrected = metrics.corrected_epistemic_calibration_error(
         y, hypotheses, confidence_level=level, **bins
     )
+    reporting = metrics.reported_uncertainty_error(
+        y, hypotheses, epistemic_uncertainty=reported, confidence_level=level, **bins
+    ).lower
     split = metrics.split_epistemic_calibration_error(
         y, hypotheses, n_bins=bins["n_bins"], random_state=seed, confidence_level=level
     )
@@ -101,6 +104,14 @@ def expected_values(given, settings):
         "tece_noise_floor": corrected.noise_floor,
         "tece_minimum_detectable": corrected.minimum_detectable,
         "tece_dropped_mass": corrected.dropped_mass,
+        **{
+            f"tece_corrected_{name}_bins": metrics.corrected_epistemic_calibration_error(
+                y, hypotheses, **{**bins, "n_bins": n}
+            ).estimate
+            for name, n in (("half", bins["n_bins"] // 2), ("double", 2 * bins["n_bins"]))
+        },
+        "tece_reported": corrected.estimate if reported is None else reporting.estimate,
+        "tece_reported_low": corrected.ci_low if reported is None else reporting.ci_low,
         "mean_miscalibration": split.mean_miscalibration.estimate,
         "epistemic_dependence": split.epistemic_dependence.estimate,
         "tece_cross_fitted": bound.estimate,
@@ -112,7 +123,11 @@ def expected_values(given, settings):
             y, hypotheses, n_resamples=n_resamples, random_state=seed
         ).p_value,
         "p_epistemic_independence": metrics.epistemic_independence_test(
-            y, hypotheses, epistemic_uncertainty=reported, random_state=seed
+            y,
+            hypotheses,
+            epistemic_uncertainty=reported,
+            n_resamples=n_resamples,
+            random_state=seed,
         ).p_value,
     }
     if settings["recalibration"]:
@@ -454,6 +469,7 @@ TABLES = {
         "eece_calibration",
         "eece_dispersion",
         "tece_corrected",
+        "tece_reported",
         "brier",
         "log_loss",
         "auroc",
@@ -477,6 +493,9 @@ TABLES = {
         "eece_dispersion",
         "mean_epistemic_uncertainty",
         "tece_corrected",
+        "tece_corrected_half_bins",
+        "tece_corrected_double_bins",
+        "tece_reported",
         "eece_noise_floor",
         "mean_miscalibration",
         "epistemic_dependence",

@@ -66,15 +66,46 @@ METRICS = (
         of_all_tasks=True,
         kind="diagnostic",
     ),
-    Metric("mean_miscalibration", "Mean miscalibration", 4, "lower", (-1, 1), {"drivers": 7}),
-    Metric("epistemic_dependence", "Epistemic dependence", 4, "lower", (-2, 2), {"drivers": 8}),
+    Metric(
+        "tece_corrected_half_bins",
+        "Corrected TECE, half the bins",
+        4,
+        "lower",
+        (-1, 1),
+        {"drivers": 6},
+    ),
+    Metric(
+        "tece_corrected_double_bins",
+        "Corrected TECE, twice the bins",
+        4,
+        "lower",
+        (-1, 1),
+        {"drivers": 7},
+    ),
+    Metric(
+        "tece_reported",
+        "TECE with the reported uncertainty, at least",
+        4,
+        "lower",
+        (-1, math.inf),
+        {"paper": 7, "drivers": 8},
+    ),
+    Metric(
+        "tece_reported_low",
+        "TECE with the reported uncertainty, lower limit",
+        4,
+        "lower",
+        (0, math.inf),
+    ),
+    Metric("mean_miscalibration", "Mean miscalibration", 4, "lower", (-1, 1), {"drivers": 10}),
+    Metric("epistemic_dependence", "Epistemic dependence", 4, "lower", (-2, 2), {"drivers": 11}),
     Metric(
         "tece_cross_fitted",
         "Cross-fitted lower bound of TECE",
         4,
         "lower",
         (-math.inf, 1),
-        {"drivers": 9},
+        {"drivers": 12},
     ),
     Metric(
         "tece_cross_fitted_low",
@@ -95,6 +126,25 @@ def rows(inputs: Inputs) -> Iterator[Row]:
     )
     yield from _corrected_rows(corrected, settings)
     n_bins = settings["corrected_n_bins"]
+    for name, other in (("half", max(1, n_bins // 2)), ("double", 2 * n_bins)):
+        bins = {"n_bins": other, "binning": settings["corrected_binning"], "random_state": seed}
+        moved = metrics.corrected_epistemic_calibration_error(sample, **bins)
+        yield Row(
+            f"tece_corrected_{name}_bins", moved.estimate, settings["corrected_binning"], other
+        )
+    # Where a method reports nothing else, its uncertainty is the variance, and the two agree.
+    estimate, low = corrected.estimate, corrected.ci_low
+    if sample.reported is not None:
+        bound = metrics.reported_uncertainty_error(
+            sample,
+            n_bins=n_bins,
+            binning=settings["corrected_binning"],
+            random_state=seed,
+            confidence_level=level,
+        ).lower
+        estimate, low = bound.estimate, bound.ci_low
+    yield Row("tece_reported", estimate, settings["corrected_binning"], n_bins)
+    yield Row("tece_reported_low", low, settings["corrected_binning"], n_bins)
     split = metrics.split_epistemic_calibration_error(
         sample, n_bins=n_bins, random_state=seed, confidence_level=level
     )

@@ -46,7 +46,7 @@ METRICS = (
         4,
         None,
         (0, 0.25),
-        {"drivers": 6},
+        {"drivers": 9},
         kind="diagnostic",
     ),
 )

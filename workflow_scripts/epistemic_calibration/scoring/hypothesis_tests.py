@@ -16,11 +16,11 @@ METRICS = (
         4,
         None,
         (0, 1),
-        {"drivers": 10},
+        {"drivers": 13},
         kind="p_value",
     ),
     Metric(
-        "p_mean_calibration", "mean calibration", 4, None, (0, 1), {"drivers": 11}, kind="p_value"
+        "p_mean_calibration", "mean calibration", 4, None, (0, 1), {"drivers": 14}, kind="p_value"
     ),
     Metric(
         "p_epistemic_independence",
@@ -28,7 +28,7 @@ METRICS = (
         4,
         None,
         (0, 1),
-        {"drivers": 12},
+        {"drivers": 15},
         kind="p_value",
     ),
 )
@@ -44,5 +44,5 @@ def rows(inputs: Inputs) -> Iterator[Row]:
     yield Row("p_epistemic_calibration", calibration.p_value, *bins)
     mean = metrics.mean_calibration_test(sample, **drawn)
     yield Row("p_mean_calibration", mean.p_value, "quantile")
-    independence = metrics.epistemic_independence_test(sample, random_state=seed)
+    independence = metrics.epistemic_independence_test(sample, **drawn)
     yield Row("p_epistemic_independence", independence.p_value)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from epistemic_calibration.report.tables._by_method import LEVEL, table_by_method
-from epistemic_calibration.report.tables._selection import dataset_scores
+from epistemic_calibration.report.tables._selection import all_tasks_scores, dataset_scores
 from epistemic_calibration.report.tables._table import Table
 
 if TYPE_CHECKING:
@@ -72,13 +72,39 @@ def make(
             "away; it holds no label.",
             "Corrected TECE: without that noise, [confidence interval of the mean over tasks; "
             "mean of the seeds' intervals]; it is mean miscalibration plus epistemic dependence. "
-            "The cross-fitted bound needs no bins.",
+            "It is of what its bins see, a lower bound of TECE: half and twice the bins show how "
+            "it moves. The cross-fitted bound needs no bins.",
+            "Corrected TECE is of the hypotheses, whatever uncertainty a method reports. TECE with "
+            "the reported uncertainty is at least the last of these columns; it is the same where "
+            "that is their variance. Of H draws from a right law it is above 0, by about their "
+            "mean uncertainty/(H − 1) at most, so compare methods of few and of many hypotheses "
+            "with care.",
+            *_hidden_by_bins(dataset_scores(scores, dataset, methods), scores, dataset, methods),
             "Rejected: tasks in which the test rejects at 0.05, by Holm over those of a seed.",
             *_coarse_p_values(dataset_scores(scores, dataset, methods), n_resamples),
         ),
         tasks=tasks,
         seeds=seeds,
     )
+
+
+def _hidden_by_bins(
+    chosen: pd.DataFrame,
+    scores: pd.DataFrame,
+    dataset: str,
+    methods: Mapping[str, Mapping[str, str]],
+) -> Iterator[str]:
+    """Say so where the bound without bins is surely above what the bins see."""
+    together = all_tasks_scores(scores, dataset)
+    bound = chosen[chosen["metric"] == "tece_cross_fitted_low"].groupby("method")["value"].mean()
+    if "tece_corrected_high" not in together:
+        return
+    high = together["tece_corrected_high"].reindex(bound.index)
+    if above := [methods[name]["label"] for name in bound.index[bound > high]]:
+        yield (
+            f"The bins hide error of {', '.join(above)}: the lower limit of the bound without "
+            f"bins is above the upper limit of the corrected TECE. Use more bins."
+        )
 
 
 def _coarse_p_values(chosen: pd.DataFrame, n_resamples: int | None) -> Iterator[str]:

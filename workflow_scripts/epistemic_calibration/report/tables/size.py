@@ -126,6 +126,8 @@ def _bounds(together: pd.DataFrame) -> Iterator[tuple[str, list[str]]]:
 
 
 def _with_interval(value: float, low: float, high: float, digits: int) -> str:
+    if np.isnan(value) and np.isinf([low, high]).all():
+        return MISSING
     return f"{_number(value, digits)} {_interval(low, high, digits)}".removesuffix(f" {MISSING}")
 
 
