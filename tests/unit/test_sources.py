@@ -67,7 +67,7 @@ def test_scoring_does_not_depend_on_methods_tables_or_data_sources():
     families = registered_files("epistemic_calibration.scoring")
     declared = names(source_files(SCRIPTS / "scores.py", *families))
     assert "epistemic_calibration/metrics/eece.py" in declared
-    for other in ("methods", "report", "paper", "latents", "torchvision"):
+    for other in ("methods/", "report/", "paper/", "latents/", "torchvision"):
         assert not [name for name in declared if other in name], other
 
 
