@@ -28,8 +28,8 @@ _NO_CHANGE = (1.0, 0.0, 0.0, 0.0)
 
 _N_FOLDS = 5
 
-#: Beyond which no dispersion is tried: logits that differ by 1 would then differ by 32.
-_MAX_DISPERSION = 32.0
+#: Beyond which no dispersion is tried: logits that differ by 0.01 would then differ by 10.
+_MAX_DISPERSION = 1024.0
 
 
 class SecondOrderRecalibrator:
