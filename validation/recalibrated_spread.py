@@ -24,7 +24,7 @@ from epistemic_calibration import metrics
 
 
 def by_single_labels(y, hypotheses, others):
-    """Return ``others`` after both scales that minimise the log loss of the mean, and the second."""
+    """Return ``others`` after the two scales that minimise the log loss, and the second."""
     from scipy.optimize import minimize
     from scipy.special import expit, logit
 
