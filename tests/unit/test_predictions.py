@@ -1,17 +1,10 @@
 """Predictions made elsewhere are read as they are, or refused with the file named."""
 
-import re
-import subprocess
-import sys
-
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.metrics import brier_score_loss
 
-from epistemic_calibration import metrics
 from epistemic_calibration.predictions import PredictionsError, read_predictions
-from epistemic_calibration.workflow.sources import SCRIPTS
 
 RNG = np.random.default_rng(0)
 Y_TRUE = RNG.integers(0, 2, 200)
@@ -103,20 +96,6 @@ def test_faults_of_what_goes_with_the_hypotheses(tmp_path, arrays, words):
         read_predictions(path)
 
 
-def test_the_script_scores_several_labels(tmp_path):
-    path, output = tmp_path / "mine.npz", tmp_path / "scores.csv"
-    counts = {"n_positive": N_POSITIVE, "n_labels": N_LABELS}
-    np.savez(path, hypotheses=HYPOTHESES.astype(np.float32), y_true=Y_TRUE, **counts)
-    command = [sys.executable, str(SCRIPTS / "evaluate_predictions.py"), str(path)]
-    subprocess.run([*command, "--output", str(output)], capture_output=True, check=True)
-    scores = pd.read_csv(output).set_index("metric")["value"]
-    expected = metrics.second_order_error(
-        N_POSITIVE, N_LABELS, HYPOTHESES.astype(np.float32), n_bins=50
-    )
-    assert scores["reported_share"] == pytest.approx(expected.share.estimate, rel=1e-9)
-    assert scores["reducible_error_high"] == pytest.approx(expected.reducible.ci_high, rel=1e-9)
-
-
 @pytest.mark.parametrize(
     ("arrays", "words"),
     [
@@ -149,26 +128,3 @@ def test_a_missing_and_a_truncated_file_are_named(tmp_path, npz):
     npz.write_bytes(npz.read_bytes()[:500])
     with pytest.raises(PredictionsError, match=r"mine\.npz cannot be read"):
         read_predictions(npz)
-
-
-def test_the_script_scores_a_file_alone(csv, tmp_path):
-    output = tmp_path / "scores.csv"
-    command = [sys.executable, str(SCRIPTS / "evaluate_predictions.py"), str(csv)]
-    done = subprocess.run(
-        [*command, "--n-bins", "10", "--output", str(output)],
-        capture_output=True,
-        text=True,
-        check=True,
-        cwd=tmp_path,
-    )
-    scores = pd.read_csv(output).set_index("metric")["value"]
-    expected = brier_score_loss(Y_TRUE, HYPOTHESES.astype(np.float32).mean(axis=1))
-    assert scores["brier"] == pytest.approx(expected, rel=1e-6)
-    assert re.search(rf"eece\s+{scores['eece']:.6f}", done.stdout)
-
-
-def test_the_script_tells_a_fault_in_one_line(tmp_path):
-    command = [sys.executable, str(SCRIPTS / "evaluate_predictions.py"), "nowhere.npz"]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
-    assert done.returncode == 1
-    assert done.stderr == "evaluate_predictions: no such file of predictions: nowhere.npz\n"

@@ -1,0 +1,217 @@
+"""The command: what it prints and writes, and how it says what is wrong."""
+
+import json
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.metrics import brier_score_loss
+
+from epistemic_calibration import __version__, cli, evaluate, metrics
+from epistemic_calibration.workflow.sources import SCRIPTS
+
+RNG = np.random.default_rng(0)
+N = 400
+HYPOTHESES = RNG.beta(2, 3, (N, 1)) * RNG.uniform(0.8, 1, (N, 7))
+Y_TRUE = (RNG.random(N) < HYPOTHESES.mean(axis=1)).astype(int)
+WORSE = HYPOTHESES**3
+
+
+@pytest.fixture
+def npz(tmp_path):
+    path = tmp_path / "mine.npz"
+    np.savez(path, hypotheses=HYPOTHESES, y_true=Y_TRUE)
+    return path
+
+
+def run(capsys, *arguments):
+    """Run the command and return its exit code, its output and what it says of faults."""
+    try:
+        code = cli.main([str(argument) for argument in arguments])
+    except SystemExit as stop:  # of argparse
+        code = stop.code
+    said = capsys.readouterr()
+    return code, said.out, said.err
+
+
+def test_score_prints_the_evaluation(capsys, npz):
+    code, out, err = run(capsys, "score", npz)
+    expected = evaluate(Y_TRUE, HYPOTHESES.astype(np.float32))
+    assert (code, out, err) == (0, f"{expected}\n", "")
+
+
+def test_score_of_a_csv_in_a_process_of_its_own(tmp_path):
+    columns = {f"member {j}": HYPOTHESES[:, j] for j in range(7)}
+    pd.DataFrame({"y_true": Y_TRUE, **columns}).to_csv(tmp_path / "mine.csv", index=False)
+    done = subprocess.run(
+        [sys.executable, "-m", "epistemic_calibration", "score", "mine.csv", "--output", "s.csv"],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(SCRIPTS)},
+    )
+    assert done.stdout.startswith(f"Evaluation of {N} inputs (") and done.stderr == ""
+    scores = pd.read_csv(tmp_path / "s.csv").set_index("metric")
+    expected = brier_score_loss(Y_TRUE, HYPOTHESES.astype(np.float32).mean(axis=1))
+    assert scores.loc["brier", "value"] == pytest.approx(expected, rel=1e-6)
+
+
+def test_settings_arrive(capsys, npz):
+    options = ("--json", "--n-bins", 8, "--random-state", 3, "--confidence-level", 0.8)
+    code, out, _ = run(capsys, "score", npz, *options)
+    expected = evaluate(
+        Y_TRUE, HYPOTHESES.astype(np.float32), n_bins=8, random_state=3, confidence_level=0.8
+    )
+    assert code == 0 and json.loads(out) == expected.to_dict()
+    assert json.loads(out)["tece"]["confidence_level"] == 0.8
+
+
+def test_score_writes_json(capsys, npz, tmp_path):
+    code, out, _ = run(capsys, "score", npz, "--output", tmp_path / "o.json")
+    assert code == 0 and out.startswith("Evaluation of")
+    written = json.loads((tmp_path / "o.json").read_text())
+    assert written["n_samples"] == N and written["tece"]["ci_high"] > 0
+
+
+def test_score_uses_everything_that_a_file_holds(capsys, tmp_path):
+    path = tmp_path / "mine.npz"
+    n_labels = RNG.integers(0, 6, N)
+    counts = {"n_positive": RNG.binomial(n_labels, 0.4), "n_labels": n_labels}
+    more = {"prediction": np.full(N, 0.3), "epistemic_uncertainty": np.full(N, 0.05)}
+    np.savez(path, hypotheses=HYPOTHESES, y_true=Y_TRUE, **counts)
+    scores = json.loads(run(capsys, "score", path, "--json")[1])
+    rows = HYPOTHESES.astype(np.float32)
+    expected = metrics.second_order_error(**counts, hypotheses=rows, n_bins=20)
+    found = scores["second_order"]
+    assert found["share"]["estimate"] == pytest.approx(expected.share.estimate, rel=1e-9)
+    assert found["reducible"]["ci_high"] == pytest.approx(expected.reducible.ci_high, rel=1e-9)
+    np.savez(path, hypotheses=HYPOTHESES, y_true=Y_TRUE, **more)
+    scores = json.loads(run(capsys, "score", path, "--json")[1])
+    assert scores["brier"]["estimate"] == pytest.approx(np.mean((Y_TRUE - 0.3) ** 2), rel=1e-6)
+    assert scores["reported_error"]["estimate"] == pytest.approx(0.05, rel=1e-6)
+    np.savez(path, hypotheses=HYPOTHESES, y_true=Y_TRUE, exchangeable=False)
+    scores = json.loads(run(capsys, "score", path, "--json")[1])
+    variance = rows.astype(float).var(axis=1).mean()
+    assert scores["reported_error"]["estimate"] == pytest.approx(variance, rel=1e-9)
+
+
+@pytest.mark.parametrize("suffix", ["png", "pdf", "svg"])
+def test_plot_writes_the_figure(capsys, npz, tmp_path, suffix):
+    output = tmp_path / f"figure.{suffix}"
+    assert run(capsys, "plot", npz, "--output", output) == (0, "", "")
+    assert output.stat().st_size > 5000
+
+
+@pytest.fixture
+def worse(tmp_path):
+    path = tmp_path / "worse.npz"
+    np.savez(path, hypotheses=WORSE, y_true=Y_TRUE)
+    return path
+
+
+def test_compare_tells_which_errs_less(capsys, npz, worse):
+    code, out, err = run(capsys, "compare", npz, worse)
+    assert (code, err) == (0, "") and "→ mine errs less than worse (p = " in out
+    assert "→ mine errs less than worse" in run(capsys, "compare", worse, npz)[1]
+    found = json.loads(run(capsys, "compare", npz, worse, "--json")[1])
+    rows = {"mine": HYPOTHESES, "worse": WORSE}
+    rows = {name: values.astype(np.float32) for name, values in rows.items()}
+    bins = {
+        name: [metrics.assign_bins(values, n_bins=20, binning="nested")]
+        for name, values in rows.items()
+    }
+    means = {name: [values.mean(axis=1, dtype=float)] for name, values in rows.items()}
+    (expected,) = metrics.compare_mean_corrected_errors([Y_TRUE], means, bins).values()
+    assert found["difference"]["estimate"] == pytest.approx(expected.estimate, rel=1e-9)
+    assert found["difference"]["ci_high"] == pytest.approx(expected.ci_high, rel=1e-9)
+    assert found["difference"]["ci_high"] < 0
+
+
+def test_compare_tells_when_nothing_can_be_told(capsys, npz, tmp_path):
+    (tmp_path / "sub").mkdir()
+    other = tmp_path / "sub" / "mine.npz"
+    np.savez(other, hypotheses=HYPOTHESES[:, ::-1], y_true=Y_TRUE)
+    code, out, _ = run(capsys, "compare", npz, other)
+    assert code == 0 and f"cannot be told with {N} inputs" in out
+    assert str(other) in out
+
+
+def test_compare_refuses_other_inputs(capsys, npz, tmp_path):
+    other = tmp_path / "other.npz"
+    np.savez(other, hypotheses=HYPOTHESES, y_true=np.roll(Y_TRUE, 1))
+    code, _, err = run(capsys, "compare", npz, other)
+    differ = np.count_nonzero(np.roll(Y_TRUE, 1) != Y_TRUE)
+    assert code == 1 and f"mine and other differ in {differ} of {N} labels" in err
+    np.savez(other, hypotheses=HYPOTHESES[1:], y_true=Y_TRUE[1:])
+    assert "has 400 inputs and other has 399" in run(capsys, "compare", npz, other)[2]
+    few = [tmp_path / "a.npz", tmp_path / "b.npz"]
+    for path in few:
+        np.savez(path, hypotheses=HYPOTHESES[:5], y_true=Y_TRUE[:5])
+    assert "takes 11 inputs or more, got 5" in run(capsys, "compare", *few)[2]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (["score", "nowhere.npz"], 1, "no such file of predictions: nowhere.npz"),
+        (["score", "{npz}", "--output", "missing/o.csv"], 2, "does not exist: missing"),
+        (["score", "{npz}", "--output", "."], 2, "--output is a folder: ."),
+        (["score", "{npz}", "--output", "o.txt"], 2, "must end in .csv or .json, got o.txt"),
+        (["score", "{npz}", "--n-bins", "201"], 1, "n_bins must be at most 200"),
+        (["plot", "{npz}", "--output", "o.csv"], 2, "must end in .png or .pdf or .svg"),
+        (["compare", "{npz}", "{npz}"], 2, "A and B are the same file"),
+        (["check-method", "mine.npz"], 2, "check-method takes a .py file, got mine.npz"),
+    ],
+)
+def test_faults_are_one_line(capsys, npz, monkeypatch, arguments, code, words):
+    monkeypatch.chdir(npz.parent)
+    found, out, err = run(capsys, *(a.format(npz=npz) for a in arguments))
+    assert (found, out) == (code, "")
+    assert err.startswith(f"epistemic-calibration {arguments[0]}: ") and words in err
+    assert err.count("\n") == 1
+
+
+def test_a_wrong_output_is_told_before_the_work(capsys, tmp_path):
+    _, _, err = run(capsys, "score", "nowhere.npz", "--output", tmp_path / "missing" / "o.csv")
+    assert "--output" in err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ([], "required: COMMAND"),
+        (["scor"], "invalid choice: 'scor'"),
+        (["score"], "required: FILE"),
+        (["score", "a.npz", "--n-bins", "0"], "--n-bins: must be 1 or more, got 0"),
+        (["score", "a.npz", "--n-bins", "x"], "--n-bins: invalid integer value: 'x'"),
+        (["score", "a.npz", "--confidence-level", "95"], "must lie between 0 and 1, got 95"),
+        (["score", "a.npz", "--random-state", "-1"], "must lie in [0, 2**32), got -1"),
+        (["plot", "a.npz"], "required: --output"),
+    ],
+)
+def test_wrong_calls_have_code_2(capsys, arguments, words):
+    code, out, err = run(capsys, *arguments)
+    assert (code, out) == (2, "") and words in err
+
+
+def test_help_and_version(capsys):
+    code, out, _ = run(capsys, "--help")
+    assert code == 0
+    assert all(name in out for name in ("score", "plot", "compare", "check-method"))
+    assert run(capsys, "--version")[1] == f"epistemic-calibration {__version__}\n"
+    assert "one column for each hypothesis" in run(capsys, "score", "--help")[1]
+
+
+def test_a_reader_that_has_seen_enough_is_no_fault(npz):
+    done = subprocess.run(
+        f"{sys.executable} -m epistemic_calibration score {npz} | true",
+        shell=True,
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(SCRIPTS)},
+    )
+    assert done.stderr == ""

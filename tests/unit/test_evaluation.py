@@ -1,0 +1,386 @@
+"""One call evaluates a predictor: with the numbers of the single metrics, on one screen."""
+
+import json
+import math
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.metrics import accuracy_score, brier_score_loss
+
+import epistemic_calibration
+from epistemic_calibration import evaluate, metrics
+from epistemic_calibration._evaluation_plot import reliability
+from epistemic_calibration.evaluation import Evaluation
+from epistemic_calibration.scoring import METRICS, Scorer
+from epistemic_calibration.workflow.sources import SCRIPTS, source_files
+
+
+def sigmoid(x):
+    return 1 / (1 + np.exp(-x))
+
+
+def predictor(n, *, n_hypotheses=20, slope=1.0, n_labels=0, seed=0):
+    """Return labels and draws from the law of p*, bolder where the slope is above 1."""
+    rng = np.random.default_rng(seed)
+    logit, spread = rng.normal(-1, 1.5, n), 0.4
+    p, *draws = (logit + spread * rng.standard_normal(n) for _ in range(n_hypotheses + 1))
+    p, rows = sigmoid(p), sigmoid(slope * np.stack(draws, axis=1))
+    counts = {"n_positive": rng.binomial(n_labels, p), "n_labels": n_labels} if n_labels else {}
+    return (rng.random(n) < p).astype(int), rows, counts
+
+
+@pytest.fixture(scope="module")
+def result():
+    return evaluate(*predictor(2000, slope=1.8)[:2])
+
+
+def test_numbers_are_those_of_the_single_metrics():
+    y, rows, counts = predictor(2000, slope=1.8, n_labels=3)
+    found = evaluate(y, rows, **counts)
+    mean = rows.mean(axis=1)
+    assert found.accuracy.estimate == accuracy_score(y, mean > 0.5)
+    assert found.brier.estimate == pytest.approx(brier_score_loss(y, mean), rel=1e-12)
+    split = metrics.split_epistemic_calibration_error(y, rows)
+    assert found.tece == split.total
+    assert found.mean_miscalibration == split.mean_miscalibration
+    assert found.epistemic_dependence == split.epistemic_dependence
+    assert found.eece.eece == metrics.expected_epistemic_calibration_error(y, rows)
+    assert found.tests["epistemic_calibration"] == metrics.epistemic_calibration_test(y, rows)
+    assert found.tests["mean_calibration"] == metrics.mean_calibration_test(y, rows)
+    assert found.tests["epistemic_independence"] == metrics.epistemic_independence_test(y, rows)
+    assert found.second_order == metrics.second_order_error(**counts, hypotheses=rows)
+    assert found.tests["second_order"] == metrics.second_order_test(**counts, hypotheses=rows)
+    # (H + 1)/(H - 1) of the variance.
+    assert found.reported_error.estimate == pytest.approx(21 / 19 * rows.var(axis=1).mean())
+    bound = metrics.bounds_from_one_label(y, mean, mean).upper
+    assert found.reducible_at_most.estimate == pytest.approx(bound.estimate)
+    assert found.reducible_at_most.ci_high == pytest.approx(bound.ci_high)
+
+
+def test_the_frame_agrees_with_the_scores_of_the_benchmark():
+    y, rows, counts = predictor(2000, slope=1.8, n_labels=3)
+    counts["n_labels"] = np.full(2000, counts["n_labels"])
+    settings = {"n_bins": 100, "binning": "kmeans", "ece_n_bins": 10, "corrected_n_bins": 50}
+    settings |= {"corrected_binning": "nested", "confidence_level": 0.95, "n_resamples": 999}
+    settings |= {"recalibration": False, "random_state": 0}
+    scored = Scorer({"y_true": y, "hypotheses": rows, **counts}, settings).rows()
+    scored = {row["metric"]: row["value"] for row in scored}
+    frame = evaluate(y, rows, **counts).to_frame().set_index("metric")
+    both = frame.index.intersection(list(scored))
+    assert set(frame.index) - set(METRICS) == {"n_samples", "n_hypotheses"}
+    assert len(both) >= 24
+    for name in both:
+        assert frame.loc[name, "value"] == pytest.approx(scored[name], rel=1e-12), name
+        if f"{name}_low" in scored:
+            assert frame.loc[name, "ci_low"] == pytest.approx(scored[f"{name}_low"])
+            assert frame.loc[name, "ci_high"] == pytest.approx(scored[f"{name}_high"])
+    tece = frame.loc["tece_corrected"]
+    assert tece["points"] == pytest.approx(100 * math.sqrt(tece["value"]))
+
+
+def test_the_interval_of_the_accuracy_is_wilsons():
+    # 8 of 10 at 95 %: (0.8 + z²/20 ± z·sqrt(0.016 + z²/400)) / (1 + z²/10)
+    found = evaluate([1] * 10, [[0.9]] * 8 + [[0.1]] * 2).accuracy
+    assert (found.estimate, found.ci_low, found.ci_high) == pytest.approx(
+        (0.8, 0.490162, 0.943318), abs=1e-6
+    )
+
+
+@pytest.mark.parametrize(
+    ("n", "n_bins", "expected"),
+    [
+        (11, None, (1, 1)),
+        (60, None, (3, 6)),
+        (999, None, (49, 99)),
+        (10_000, None, (50, 100)),
+        (60, 30, (30, 60)),
+        (60, 2, (2, 4)),
+    ],
+)
+def test_bins_follow_the_number_of_inputs(n, n_bins, expected):
+    found = evaluate(np.arange(n) % 2, np.full((n, 2), 0.5), n_bins=n_bins)
+    assert (found.n_bins, found.eece_n_bins) == expected
+
+
+@pytest.mark.parametrize("n_bins", [0, 2.0, True, 31])
+def test_bins_that_cannot_be_are_refused(n_bins):
+    with pytest.raises(ValueError, match="n_bins must be"):
+        evaluate(np.arange(60) % 2, np.full((60, 2), 0.5), n_bins=n_bins)
+
+
+@pytest.mark.parametrize("n", [1, 2, 10])
+def test_of_few_inputs_it_says_what_cannot_be_said(n):
+    y, rows, counts = predictor(n, n_labels=3)
+    found = evaluate(y, rows, **counts)
+    assert found.tece is found.eece is found.second_order is None and found.tests == {}
+    assert found.brier.estimate == pytest.approx(np.mean((y - rows.mean(axis=1)) ** 2))
+    assert 0 <= found.brier.ci_low <= found.brier.estimate <= found.brier.ci_high <= 1
+    assert f"Nothing can be said of calibration from {n} input" in str(found)
+    assert evaluate(*predictor(11)[:2]).tece is not None
+
+
+def test_the_size_of_a_known_error_is_told():
+    # Half of the labels are 1 where 0.3 is predicted: off by 20 points.
+    y = np.arange(4000) % 2
+    found = evaluate(y, np.full((4000, 3), 0.3))
+    assert "off by about 20.0 points" in found.judgement["mean"]
+    assert "mostly in the mean" in found.judgement["mean"]
+    # The hypotheses agree, so the method says that it is not off at all.
+    assert "too small: it says 0 points" in found.judgement["size"]
+
+
+def test_dependence_is_told_from_miscalibration():
+    # The mean is right, but where the hypotheses disagree the label is always 1.
+    y = np.repeat([1, 0], 1000)
+    rows = np.repeat([[0.25, 0.75], [0.5, 0.5]], 1000, axis=0)
+    found = evaluate(y, rows)
+    assert "off by about 50.0 points" in found.judgement["mean"]
+    assert "mostly where the spread tells" in found.judgement["mean"]
+
+
+def test_absence_of_evidence_is_told():
+    found = evaluate(np.arange(500) % 2, np.full((500, 4), 0.5))
+    unseen = 100 * math.sqrt(found.tece.minimum_detectable)
+    assert "No miscalibration can be told from 0 with 500 inputs" in found.judgement["mean"]
+    assert f"an error of less than {unseen:.1f} points" in found.judgement["mean"]
+    assert any("below the smallest error that 500 inputs" in line for line in found.warnings)
+
+
+def test_an_uncertainty_above_the_brier_score_is_too_large():
+    # Hypotheses of 0 and 1: the variance is 1/4, with its factor 5/12, and the Brier score 1/4.
+    rows = np.tile([0.0, 1.0, 0.0, 1.0], (200, 1))
+    found = evaluate(np.arange(200) % 2, rows)
+    assert found.reported_error.estimate == pytest.approx(5 / 12)
+    assert "too large" in found.judgement["size"]
+    law = evaluate(np.arange(200) % 2, rows, exchangeable=False)
+    assert law.reported_error.estimate == pytest.approx(1 / 4)
+    assert "Cannot be told from one label per input" in law.judgement["size"]
+
+
+def test_with_several_labels_the_size_is_judged():
+    y, rows, counts = predictor(4000, n_labels=10)
+    assert "cannot be told from right" in evaluate(y, rows, **counts).judgement["size"]
+    mean = rows.mean(axis=1, keepdims=True)
+    half = evaluate(y, mean + (rows - mean) / np.sqrt(2), **counts)
+    assert half.second_order.share.estimate == pytest.approx(0.5, abs=0.1)
+    assert half.judgement["size"].startswith("It is too small: it reports ")
+    double = evaluate(y, np.clip(mean + (rows - mean) * 1.5, 0, 1), **counts)
+    assert double.judgement["size"].startswith("It is too large: it reports ")
+
+
+def test_a_reported_uncertainty_is_what_is_judged():
+    y, rows, counts = predictor(1000, n_labels=5)
+    found = evaluate(y, rows, epistemic_uncertainty=np.full(1000, 0.2), **counts)
+    assert found.reported_error.estimate == pytest.approx(0.2)
+    assert found.second_order.uncertainty.estimate == pytest.approx(0.2)
+    assert "second_order" not in found.tests
+    assert "too large" in found.judgement["size"]
+
+
+def test_one_hypothesis_has_no_uncertainty():
+    y, rows, counts = predictor(500, n_labels=5)
+    found = evaluate(y, rows[:, :1], **counts)
+    assert found.reported_error is found.second_order is None
+    assert "no uncertainty to judge" in str(found)
+    assert found.tece.estimate == pytest.approx(
+        metrics.corrected_epistemic_calibration_error(y, rows[:, :1], n_bins=25).estimate
+    )
+
+
+def test_what_weakens_the_numbers_is_said():
+    y, rows, _ = predictor(200)
+    many = evaluate(y, rows, n_bins=100)
+    assert many.eece.dispersion < 1e-3
+    assert any("W is near 0 by construction" in line for line in many.warnings)
+    assert not any("W is near 0" in line for line in evaluate(y, rows).warnings)
+    rare = np.zeros(200, dtype=int)
+    rare[:5] = 1
+    assert any("Only 5 inputs have the label 1" in w for w in evaluate(rare, rows).warnings)
+    assert any("All labels are 0" in w for w in evaluate(rare * 0, rows).warnings)
+    few = evaluate(y, rows, n_positive=y, n_labels=np.r_[[2] * 10, [1] * 190])
+    assert few.second_order is None
+    assert any("Only 10 inputs have two labels" in line for line in few.warnings)
+
+
+@pytest.mark.parametrize("n", [1, 11, 40, 500])
+@pytest.mark.parametrize("n_labels", [0, 2])
+@pytest.mark.parametrize("n_hypotheses", [1, 2, 20])
+@pytest.mark.parametrize("rare", [False, True])
+def test_the_summary_is_one_screen(n, n_labels, n_hypotheses, rare):
+    y, rows, counts = predictor(n, n_hypotheses=n_hypotheses, n_labels=n_labels, slope=3)
+    for n_bins in (None, max(1, n // 2)):
+        found = evaluate(y * (1 - rare), rows, n_bins=n_bins, **counts)
+        lines = str(found).splitlines()
+        assert len(lines) <= 30
+        assert max(map(len, lines)) <= 100
+        assert "nan" not in str(found)
+        json.dumps(found.to_dict(), allow_nan=False)
+
+
+def test_the_summary_names_settings_and_both_questions(result):
+    text = repr(result)
+    assert text.startswith("Evaluation of 2,000 inputs (")
+    assert "Is the mean right?" in text and "Is the uncertainty of the right size?" in text
+    assert text.endswith("Settings: 50 nested bins (TECE), 100 K-means bins (EECE), random_state 0")
+
+
+def test_what_is_not_finite_is_null_in_json():
+    y, rows, counts = predictor(30, n_hypotheses=2, n_labels=2)
+    found = evaluate(y, rows, **counts)
+    assert math.isnan(found.second_order.slope.estimate)
+    plain = found.to_dict()
+    assert plain["second_order"]["slope"]["estimate"] is None
+    assert plain["second_order"]["slope"]["ci_high"] is None
+    assert plain["tece"]["estimate"] == found.tece.estimate
+    assert json.loads(json.dumps(plain, allow_nan=False)) == plain
+
+
+def test_lists_frames_and_dtypes_give_the_same(result):
+    y, rows, _ = predictor(2000, slope=1.8)
+    assert evaluate(y == 1, rows.tolist()).to_dict() == result.to_dict()
+    # A frame is summed in another order.
+    frame = evaluate(pd.Series(y), pd.DataFrame(rows)).to_frame()
+    pd.testing.assert_frame_equal(frame, result.to_frame(), rtol=1e-9)
+
+
+def test_an_own_prediction_changes_only_what_is_of_the_prediction(result):
+    y, rows, _ = predictor(2000, slope=1.8)
+    own = evaluate(y, rows, prediction=np.full(2000, 0.25))
+    assert own.brier.estimate == pytest.approx(np.mean((y - 0.25) ** 2))
+    assert own.tece == result.tece and own.reducible_at_most == result.reducible_at_most
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"n_positive": [1] * 20}, "n_labels is missing"),
+        ({"n_labels": [2] * 20}, "n_positive is missing"),
+        ({"n_positive": [1] * 19, "n_labels": 2}, "n_positive has 19 samples, y_true has 20"),
+        ({"n_positive": [3] * 20, "n_labels": 2}, "n_positive must be at most n_labels"),
+        ({"prediction": [0.5] * 19}, "prediction has 19 samples"),
+        ({"epistemic_uncertainty": [-1.0] * 20}, "epistemic_uncertainty must be"),
+        ({"confidence_level": 1}, "confidence_level must lie between"),
+    ],
+)
+def test_wrong_arguments_are_named(arguments, words):
+    with pytest.raises(ValueError, match=words):
+        evaluate(np.arange(20) % 2, np.full((20, 2), 0.5), **arguments)
+
+
+def test_a_result_is_frozen(result):
+    with pytest.raises(AttributeError):
+        result.n_bins = 3
+
+
+def test_reliability_has_frequencies_and_wilsons_intervals():
+    y = np.r_[[1] * 8, [0] * 2, [0] * 10]
+    predicted, frequency, low, high = reliability(y, np.repeat([0.7, 0.1], 10), 2, 0.95)
+    np.testing.assert_allclose(predicted, [0.1, 0.7])
+    np.testing.assert_allclose(frequency, [0, 0.8])
+    np.testing.assert_allclose(low, [0, 0.490162], atol=1e-6)
+    np.testing.assert_allclose(high, [0.277533, 0.943318], atol=1e-6)
+
+
+@pytest.mark.parametrize("n", [1, 15, 2000])
+@pytest.mark.parametrize("n_labels", [0, 3])
+@pytest.mark.parametrize("n_hypotheses", [1, 3, 20])
+def test_the_figure_has_both_panels(tmp_path, n, n_labels, n_hypotheses):
+    y, rows, counts = predictor(n, n_labels=n_labels, n_hypotheses=n_hypotheses)
+    path = tmp_path / "figure.png"
+    figure = evaluate(y, rows, **counts).plot(path)
+    assert path.stat().st_size > 10_000
+    left, right = figure.axes
+    assert left.get_title() == "Is the mean right?"
+    assert right.get_title() == "Is the uncertainty of the right size?"
+    if n == 2000 and n_hypotheses > 1:
+        # Below the diagonal nothing: the Brier score is far above what is reported.
+        (points,) = (line for line in right.lines if line.get_marker() in ("o", "v"))
+        assert len(points.get_xdata()) == (1 if n_hypotheses == 3 else 10)
+        if not n_labels:
+            brier = np.average(points.get_ydata())
+            assert brier == pytest.approx(np.mean((y - rows.mean(axis=1)) ** 2))
+
+
+def test_without_a_path_the_figure_is_one_that_is_shown(result):
+    import matplotlib.pyplot as plt
+
+    plt.switch_backend("agg")
+    figure = result.plot()
+    try:
+        assert plt.figure(figure.number) is figure and len(figure.axes) == 2
+    finally:
+        plt.close(figure)
+
+
+def test_the_package_gives_what_it_names():
+    assert epistemic_calibration.metrics is metrics
+    assert epistemic_calibration.Evaluation is Evaluation
+    assert set(epistemic_calibration.__all__) <= set(dir(epistemic_calibration))
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        _ = epistemic_calibration.nothing
+
+
+def test_jobs_of_the_benchmark_do_not_run_this_code():
+    names = {path.name for path in source_files(SCRIPTS / "scores.py")}
+    assert "evaluation.py" not in names
+
+
+FORBIDDEN = [
+    "torch",
+    "torchvision",
+    "snakemake",
+    "pydantic",
+    "laplace",
+    "matplotlib",
+    "seaborn",
+    "arviz_stats",
+    "polyagamma",
+    "jsonschema",
+    "yaml",
+    "PIL",
+    "safetensors",
+    "tabulate",
+]
+
+HOOK = f"""
+import sys
+class Forbid:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in {FORBIDDEN}:
+            raise ModuleNotFoundError(f"{{name}} is forbidden", name=name)
+sys.meta_path.insert(0, Forbid())
+"""
+
+
+def run_without_heavy_libraries(code):
+    return subprocess.run(
+        [sys.executable, "-c", HOOK + code],
+        capture_output=True,
+        text=True,
+        env={"PYTHONPATH": str(SCRIPTS), "PATH": "/usr/bin:/bin"},
+    )
+
+
+def test_metrics_predictions_and_the_command_need_no_heavy_library():
+    code = """
+import numpy as np
+from epistemic_calibration import cli, evaluate, metrics, predictions
+loaded = {"scipy", "sklearn", "pandas"} & set(sys.modules)
+assert not loaded, loaded
+result = evaluate(np.arange(100) % 2, np.full((100, 3), 0.5), n_positive=[1] * 100, n_labels=2)
+print(result)
+result.to_frame()
+from epistemic_calibration.methods import load_method
+from epistemic_calibration._check_method import check_method
+assert not any(o.fault for o in check_method(load_method("random_forest")))
+try:
+    result.plot("figure.png")
+except ModuleNotFoundError as error:
+    print(error)
+"""
+    done = run_without_heavy_libraries(code)
+    assert done.returncode == 0, done.stderr
+    assert "matplotlib is forbidden" in done.stdout

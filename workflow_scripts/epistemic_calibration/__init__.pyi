@@ -1,0 +1,6 @@
+from epistemic_calibration import metrics as metrics
+from epistemic_calibration.evaluation import Evaluation as Evaluation
+from epistemic_calibration.evaluation import evaluate as evaluate
+
+__version__: str
+__all__ = ["Evaluation", "__version__", "evaluate", "metrics"]

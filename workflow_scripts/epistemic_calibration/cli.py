@@ -1,0 +1,257 @@
+"""The command ``epistemic-calibration``: files of predictions, and methods, without the workflow.
+
+Exit codes: 0; 1 for a fault of the data or of a method; 2 for a wrong call.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from epistemic_calibration import __version__
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from epistemic_calibration.evaluation import Evaluation
+
+PROG = "epistemic-calibration"
+
+_FILE = ".npz or .csv file of predictions"
+_FILES = """\
+A file of predictions is an .npz with `hypotheses` (n_samples, n_hypotheses) and `y_true`
+(n_samples,), or a .csv with a column y_true and one column for each hypothesis. Both may hold
+`prediction` and `epistemic_uncertainty`, where the model reports its own, and several labels
+per input as `n_positive` and `n_labels`.
+"""
+#: What `evaluate` takes from a file.
+_ARRAYS = ("prediction", "epistemic_uncertainty", "n_positive", "n_labels", "exchangeable")
+
+
+class UsageError(Exception):
+    """The command was called wrongly."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command and return its exit code.
+
+    Parameters
+    ----------
+    arguments : sequence of str, optional
+        By default those of the process.
+    """
+    parser = build_parser()
+    options = parser.parse_args(arguments)
+    try:
+        code = options.run(options)
+        sys.stdout.flush()
+        return code
+    except UsageError as error:
+        return _fault(options, error, 2)
+    except (ValueError, OSError, ModuleNotFoundError) as error:
+        if isinstance(error, BrokenPipeError):
+            # Whoever reads has seen enough; nor may Python complain at its exit.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            return 1
+        return _fault(options, error, 1)
+    except KeyboardInterrupt:
+        return 130
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """Return the parser of the command and its subcommands."""
+    parser = argparse.ArgumentParser(
+        prog=PROG,
+        description="Is a classifier's epistemic uncertainty to be trusted?",
+        epilog=f"'{PROG} COMMAND --help' describes each command.",
+    )
+    parser.add_argument("--version", action="version", version=f"{PROG} {__version__}")
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+
+    score = _command(commands, "score", _score, "print what a file of predictions is worth")
+    score.add_argument("file", metavar="FILE", help=_FILE)
+    score.add_argument("--json", action="store_true", help="print JSON instead of a summary")
+    score.add_argument(
+        "--output", metavar="PATH", help="write the numbers to this .csv or .json as well"
+    )
+    _settings(score)
+
+    plot = _command(commands, "plot", _plot, "draw reliability, and error against uncertainty")
+    plot.add_argument("file", metavar="FILE", help=_FILE)
+    plot.add_argument("--output", metavar="PATH", required=True, help=".png, .pdf or .svg")
+    _settings(plot)
+
+    compare = _command(commands, "compare", _compare, "tell which of two files errs less")
+    compare.add_argument("first", metavar="A", help=_FILE)
+    compare.add_argument("second", metavar="B", help="another, of the same inputs in their order")
+    compare.add_argument("--json", action="store_true", help="print JSON instead of a summary")
+    _settings(compare)
+
+    check = _command(
+        commands, "check-method", _check_method, "check a method of one's own against its contract"
+    )
+    check.epilog = "The file defines one class that derives from epistemic_calibration's Method."
+    check.add_argument("file", metavar="FILE.py", help="file that defines the method")
+    check.add_argument("--random-state", type=int, default=0, help="seed of the data (default: 0)")
+    return parser
+
+
+def _command(commands: Any, name: str, run: Any, summary: str) -> argparse.ArgumentParser:
+    parser = commands.add_parser(
+        name,
+        help=summary,
+        description=f"{summary[0].upper()}{summary[1:]}.",
+        epilog=_FILES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.set_defaults(run=run, command=name)
+    return parser
+
+
+def _settings(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--n-bins",
+        type=_positive,
+        metavar="N",
+        help="bins of the corrected TECE (default: one for every 20 inputs, at most 50)",
+    )
+    parser.add_argument(
+        "--confidence-level", type=_fraction, default=0.95, metavar="P", help="(default: 0.95)"
+    )
+    parser.add_argument(
+        "--random-state", type=_seed, default=0, metavar="SEED", help="seed (default: 0)"
+    )
+
+
+def _positive(text: str) -> int:
+    value = int(text)
+    if value < 1:
+        raise argparse.ArgumentTypeError(f"must be 1 or more, got {value}")
+    return value
+
+
+def _seed(text: str) -> int:
+    value = int(text)
+    if not 0 <= value < 2**32:
+        raise argparse.ArgumentTypeError(f"must lie in [0, 2**32), got {value}")
+    return value
+
+
+def _fraction(text: str) -> float:
+    value = float(text)
+    if not 0 < value < 1:
+        raise argparse.ArgumentTypeError(f"must lie between 0 and 1, got {text}")
+    return value
+
+
+# argparse says "invalid _positive value" otherwise.
+_positive.__name__ = "integer"
+_seed.__name__ = "integer"
+_fraction.__name__ = "number"
+
+
+def _score(options: argparse.Namespace) -> int:
+    output = _checked_output(options.output, (".csv", ".json"))
+    result = _evaluated(options)
+    as_json = json.dumps(result.to_dict(), indent=2, ensure_ascii=False, allow_nan=False)
+    print(as_json if options.json else result)
+    if output is not None:
+        from epistemic_calibration.files import write_text
+
+        is_csv = output.suffix.lower() == ".csv"
+        write_text(output, result.to_frame().to_csv(index=False) if is_csv else as_json + "\n")
+    return 0
+
+
+def _plot(options: argparse.Namespace) -> int:
+    output = _checked_output(options.output, (".png", ".pdf", ".svg"))
+    try:
+        import matplotlib  # noqa: F401
+    except ModuleNotFoundError:
+        raise UsageError(
+            "plot needs matplotlib: pip install 'epistemic-calibration[plot]'"
+        ) from None
+    _evaluated(options).plot(output)
+    return 0
+
+
+def _compare(options: argparse.Namespace) -> int:
+    from epistemic_calibration._comparison import compare
+
+    names = [Path(path).stem for path in (options.first, options.second)]
+    if names[0] == names[1]:
+        names = [options.first, options.second]
+    if names[0] == names[1]:
+        raise UsageError(f"A and B are the same file: {options.first}")
+    files = [_read(path) for path in (options.first, options.second)]
+    result = compare(
+        dict(zip(names, files, strict=True)),
+        n_bins=options.n_bins,
+        confidence_level=options.confidence_level,
+        random_state=options.random_state,
+    )
+    print(json.dumps(result.to_dict(), indent=2, ensure_ascii=False) if options.json else result)
+    return 0
+
+
+def _check_method(options: argparse.Namespace) -> int:
+    from epistemic_calibration._check_method import check_file
+
+    if not options.file.endswith(".py"):
+        raise UsageError(f"check-method takes a .py file, got {options.file}")
+    faulty = False
+    for outcome in check_file(options.file, random_state=options.random_state):
+        print(outcome, flush=True)
+        faulty |= outcome.fault is not None
+    print("The method does not keep its contract." if faulty else "The method keeps its contract.")
+    return int(faulty)
+
+
+def _evaluated(options: argparse.Namespace) -> Evaluation:
+    from epistemic_calibration.evaluation import evaluate
+
+    arrays = _read(options.file)
+    try:
+        return evaluate(
+            arrays["y_true"],
+            arrays["hypotheses"],
+            **{name: arrays[name] for name in _ARRAYS if name in arrays},
+            n_bins=options.n_bins,
+            confidence_level=options.confidence_level,
+            random_state=options.random_state,
+        )
+    except ValueError as error:
+        raise ValueError(f"{options.file}: {error}") from error
+
+
+def _read(path: str) -> dict[str, np.ndarray]:
+    from epistemic_calibration.predictions import read_predictions
+
+    return read_predictions(path)
+
+
+def _checked_output(path: str | None, suffixes: Sequence[str]) -> Path | None:
+    """Return the path of an output, of which it is known that it can be written."""
+    if path is None:
+        return None
+    output = Path(path)
+    if output.is_dir():
+        raise UsageError(f"--output is a folder: {output}")
+    if output.suffix.lower() not in suffixes:
+        raise UsageError(f"--output must end in {' or '.join(suffixes)}, got {output}")
+    if not output.parent.is_dir():
+        raise UsageError(f"--output lies in a folder that does not exist: {output.parent}")
+    if not os.access(output.parent, os.W_OK):
+        raise UsageError(f"--output lies in a folder that cannot be written to: {output.parent}")
+    return output
+
+
+def _fault(options: argparse.Namespace, error: Exception, code: int) -> int:
+    message = " ".join(str(error).split()) or type(error).__name__
+    print(f"{PROG} {options.command}: {message}", file=sys.stderr)
+    return code
