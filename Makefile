@@ -14,11 +14,12 @@ MARKDOWN := $(wildcard *.md docs/*.md resources/*.md)
 help: ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1\t/' | expand -t 12
 
-$(READY): envs/requirements.lock
+$(READY): envs/requirements.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
 	  echo "Python 3.11 or newer is needed; $(PYTHON) is $$($(PYTHON) --version). Use: make PYTHON=python3.11 ..." >&2; exit 1; }
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet -r envs/requirements.lock
+	$(BIN)/python -m pip install --quiet --no-deps --editable .
 	@touch $@
 
 demo: $(READY) ## run the full pipeline on scikit-learn's digits: tables and figures in minutes

@@ -36,7 +36,9 @@ def by_single_labels(y, hypotheses, others):
     def loss(scales):
         return metrics.log_loss(y, scaled(hypotheses, scales).mean(axis=1))
 
-    best = minimize(loss, np.zeros(2), method="Nelder-Mead", options={"xatol": 1e-3})
+    # From a simplex wide enough that it does not stop where it starts.
+    options = {"xatol": 1e-3, "fatol": 1e-7, "initial_simplex": [[0, 0], [0.5, 0], [0, 1]]}
+    best = minimize(loss, np.zeros(2), method="Nelder-Mead", options=options)
     return scaled(others, best.x), float(np.exp(best.x[1]))
 
 

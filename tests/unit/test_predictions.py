@@ -1,14 +1,33 @@
-"""Predictions made elsewhere are read as they are, or refused with the file named."""
+"""Predictions made elsewhere are read as what they are, or refused in words that help."""
+
+import gzip
+import logging
+import pickle
+import re
+import subprocess
+import sys
+import warnings
 
 import numpy as np
 import pandas as pd
 import pytest
+import torch
+from scipy.stats import entropy
+from sklearn.ensemble import RandomForestClassifier
 
-from epistemic_calibration.predictions import PredictionsError, read_predictions
+from epistemic_calibration.predictions import (
+    PredictionsError,
+    as_predictions,
+    read_predictions,
+)
+from epistemic_calibration.workflow.sources import SCRIPTS
 
 RNG = np.random.default_rng(0)
 Y_TRUE = RNG.integers(0, 2, 200)
 HYPOTHESES = RNG.random((200, 7))
+VOTES = RNG.integers(0, 2, 200)
+MEMBERS = {f"h{j}": HYPOTHESES[:, j] for j in range(7)}
+P = HYPOTHESES[:, 0]
 
 
 @pytest.fixture
@@ -26,6 +45,216 @@ def csv(tmp_path):
     return path
 
 
+@pytest.fixture
+def table(tmp_path):
+    """Write a table of columns and return its path."""
+
+    def write(columns, name="mine.csv", index=False, **options):
+        path = tmp_path / name
+        pd.DataFrame(columns).to_csv(path, index=index, **options)
+        return path
+
+    return write
+
+
+def accepted(arrays, hypotheses=HYPOTHESES):
+    np.testing.assert_allclose(arrays["hypotheses"], hypotheses, rtol=1e-6, atol=1e-7)
+    assert arrays["hypotheses"].dtype == np.float32
+    np.testing.assert_array_equal(arrays["y_true"], Y_TRUE)
+    assert arrays["y_true"].dtype == np.uint8
+
+
+# Which columns of a table are hypotheses.
+
+
+@pytest.mark.parametrize(
+    "prefix",
+    ["h", "h_", "H", "hypothesis_", "member ", "sample_", "draw", "tree", "pass", "net.", "V", ""],
+)
+def test_numbered_columns_are_hypotheses(table, caplog, prefix):
+    caplog.set_level(logging.INFO)
+    path = table({"y_true": Y_TRUE} | {f"{prefix}{j}": HYPOTHESES[:, j] for j in range(7)})
+    accepted(read_predictions(path))
+    assert f"hypotheses are 7 column(s), '{prefix}0', '{prefix}1'" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        ({"id": np.arange(200) * 3}, "column(s) 'id' are neither hypotheses nor y_true"),
+        ({"id": "a"}, "column(s) 'id' are neither"),
+        ({"fold": VOTES}, "column(s) 'fold' are neither"),
+        ({"y_pred": VOTES}, "'y_pred' (did you mean 'prediction'?)"),
+        ({"mean": P, "std": P}, "'std' (its square may be 'epistemic_uncertainty')"),
+        ({"epistemic_uncertanty": P / 4}, "(did you mean 'epistemic_uncertainty'?)"),
+        ({"Y_True": Y_TRUE}, "'Y_True' (did you mean 'y_true'?)"),
+        ({"y_true.1": Y_TRUE}, "column(s) 'y_true.1'"),
+        ({"tree0": P, "tree1": P}, "several kinds, 7 as 'h0' or 2 as 'tree0'"),
+        ({"h01": P}, "columns 'h1', 'h01' have the same number"),
+        ({"h": P}, "column(s) 'h' are neither"),
+        ({"Unnamed: 0": P}, "column(s) 'Unnamed: 0' are neither"),
+        ({"h7": Y_TRUE}, "column 'h7' is y_true itself or its complement, a leak"),
+        ({"h7": 1 - Y_TRUE}, "column 'h7' is y_true itself or its complement, a leak"),
+        ({"h7": VOTES}, "column 'h7' holds only 0 and 1, the others hold probabilities"),
+        ({"h7": 1}, "column 'h7' holds only 0 and 1, the others hold probabilities"),
+        ({"h7": 100 * P}, "column 'h7' (counted from 0)"),
+        ({"h7": ["oops", *P[1:]]}, "column 'h7' holds 'oops' for sample 0, which is no number"),
+        ({"h7": np.where(P > 0.9, np.nan, P)}, "column 'h7' (counted from 0): leave these"),
+    ],
+)
+def test_further_columns_are_no_hypotheses(table, more, words):
+    path = table({"y_true": Y_TRUE, **MEMBERS, **more})
+    with pytest.raises(PredictionsError, match=rf"mine\.csv: .*{re.escape(words)}"):
+        read_predictions(path)
+
+
+@pytest.mark.parametrize(
+    ("columns", "words"),
+    [
+        ({"label": Y_TRUE, **MEMBERS}, "lacks the column y_true; rename 'label'"),
+        ({"0": Y_TRUE, **MEMBERS}, "lacks the column y_true; it has '0', 'h0'"),
+        ({"0": Y_TRUE, "0.3": P}, "first line holds numbers"),
+        ({"y_true": Y_TRUE}, "has no column of a hypothesis"),
+        ({"y_true": Y_TRUE, "bayes_0": P, "bayes_1": P}, "hypotheses='bayes_'"),
+        ({"y_true": Y_TRUE, "p0": 1 - P, "p1": P}, "(columns 'p0' to 'p1')"),
+    ],
+)
+def test_tables_without_hypotheses_or_labels(table, columns, words):
+    with pytest.raises(PredictionsError, match=rf"mine\.csv: .*{re.escape(words)}"):
+        read_predictions(table(columns))
+
+
+def test_a_single_hypothesis_needs_no_number(table):
+    accepted(read_predictions(table({"y_true": Y_TRUE, "h": P})), P[:, None])
+
+
+def test_a_gap_in_the_numbers_is_told(table):
+    with pytest.warns(UserWarning, match=r"mine\.csv: .*1 number\(s\) between are missing"):
+        read_predictions(table({"y_true": Y_TRUE, "h0": P, "h2": P / 2}))
+
+
+@pytest.mark.parametrize("selection", ["bayes_", "bayes", ["bayes_0", "bayes_1"]])
+def test_hypotheses_are_selected_by_name(table, caplog, selection):
+    caplog.set_level(logging.INFO)
+    columns = {"y_true": Y_TRUE, "bayes_0": P, "fold": VOTES, "bayes_1": P / 2, "bayesian": P}
+    arrays = read_predictions(table(columns), hypotheses=selection)
+    accepted(arrays, np.stack([P, P / 2], axis=1))
+    assert "not used: column(s) 'fold', 'bayesian'" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("selection", "words"),
+    [
+        ("net", "hypotheses='net': no column is called so with a number"),
+        (["h0", "h22"], "no such column beside y_true, "),
+        (["h0", "y_true"], "no such column beside y_true, "),
+        (["h0", "h0"], "names a column more than once"),
+        ([], "names no column"),
+        ("h", "'predicton' (did you mean 'prediction'?): rename or leave out"),
+    ],
+)
+def test_faults_of_a_selection(table, selection, words):
+    path = table({"y_true": Y_TRUE, **MEMBERS, "predicton": P})
+    with pytest.raises(PredictionsError, match=re.escape(words)):
+        read_predictions(path, hypotheses=selection)
+
+
+def test_a_message_names_at_most_ten_columns(table):
+    path = table({"y_true": Y_TRUE, **{f"feature {j} {'x' * 60}": P for j in range(400)}})
+    with pytest.raises(PredictionsError, match="and 390 more are neither") as caught:
+        read_predictions(path)
+    assert len(str(caught.value)) < 1200
+
+
+# Forms of tables.
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("mine.csv.gz", {}),
+        ("mine.csv.bz2", {}),
+        ("mine.csv.xz", {}),
+        ("mine.tsv", {"sep": "\t"}),
+        ("mine.txt", {"sep": " "}),
+        ("mine.csv", {"sep": ";"}),
+        ("mine.csv", {"sep": ";", "decimal": ","}),
+        ("mine.csv", {"sep": "\t", "decimal": ","}),
+        ("mine.csv", {"encoding": "utf-8-sig"}),
+        ("mine.csv", {"encoding": "utf-16"}),
+        ("mine.csv", {"index": True}),
+        ("mine.tsv", {"index": True, "sep": "\t"}),
+        ("mine.csv", {"index_label": "Unnamed: 0", "index": True}),
+    ],
+)
+def test_forms_of_tables(table, name, options):
+    accepted(read_predictions(table({"y_true": Y_TRUE, **MEMBERS}, name, **options)))
+
+
+def test_a_column_of_row_numbers_is_dropped_and_said_so(table, caplog):
+    caplog.set_level(logging.INFO)
+    columns = {"y_true": Y_TRUE} | {str(j): HYPOTHESES[:, j] for j in range(7)}
+    accepted(read_predictions(table(columns, index=True)))
+    assert "dropped column 0 (without a name), a running number" in caplog.text
+
+
+def test_tables_of_r_and_of_numpy(tmp_path):
+    path = tmp_path / "mine.csv"
+    lines = [
+        f'"{n + 1}",{y},{p!r}' for n, (y, p) in enumerate(zip(Y_TRUE, P.tolist(), strict=True))
+    ]
+    path.write_text("\n".join(['"y_true","V1"', *lines]))
+    accepted(read_predictions(path), P[:, None])
+    np.savetxt(path, np.column_stack([Y_TRUE, P]), delimiter=",", header="y_true,h0")
+    accepted(read_predictions(path), P[:, None])
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", "the file is empty"),
+        ("\n\n", "the file is empty"),
+        ("y_true,h0\n", "has a header and no samples"),
+        ("y_true,h0,h0\n1,.2,.3\n", "'h0' are in the header more than once"),
+        ("y_true,h0,y_true\n1,.2,1\n", "'y_true' are in the header more than once"),
+        ("y_true,h0,h1\n0,.3,.5\n1,.2,.1,.4\n", "Expected 3 fields in line 3, saw 4"),
+        ("y_true,h0,h1\n0,0,3,0,5\n", "the first sample 5: .* Decimal commas need"),
+        ("y_true,h0\n0,.3\n,.2\n", "y_true has 1 missing values"),
+        ("y_true,h0\nTrue,.3\n,.2\n", "y_true has 1 missing values"),
+        ("y_true,h0\ncat,.3\ndog,.2\n", "y_true == 'dog'"),
+        (b"y_true,h\xe9\n0,.3\n", "no text in UTF-8"),
+        (gzip.compress(b"y_true,h0\n0,.3\n"), r"compressed by gzip \(.gz\)"),
+        (b"PK\x03\x04", "named .csv, but is an archive"),
+    ],
+)
+def test_faults_of_tables(tmp_path, text, words):
+    path = tmp_path / "mine.csv"
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    with pytest.raises(PredictionsError, match=rf"mine\.csv: .*{words}"):
+        read_predictions(path)
+
+
+def test_labels_in_words_in_a_table(tmp_path):
+    path = tmp_path / "mine.csv"
+    path.write_text("y_true,h0\nFalse,0.3\nTrue,0.7\n")
+    np.testing.assert_array_equal(read_predictions(path)["y_true"], [0, 1])
+
+
+def test_parquet(tmp_path):
+    path = tmp_path / "mine.parquet"
+    try:
+        pd.DataFrame({"y_true": Y_TRUE, **MEMBERS}).to_parquet(path)
+    except ImportError:
+        path.write_bytes(b"PAR1")
+        with pytest.raises(PredictionsError, match=r"mine\.parquet: .*pyarrow or fastparquet"):
+            read_predictions(path)
+    else:
+        accepted(read_predictions(path))
+
+
+# Forms of arrays.
+
+
 def test_npz_and_csv_hold_the_same(npz, csv):
     from_npz, from_csv = read_predictions(npz), read_predictions(csv)
     assert set(from_npz) == set(from_csv) == {"hypotheses", "y_true"}
@@ -36,18 +265,311 @@ def test_npz_and_csv_hold_the_same(npz, csv):
 
 def test_reported_values_are_kept(tmp_path):
     path = tmp_path / "mine.npz"
-    eu, prediction = RNG.random(200), RNG.random(200)
-    np.savez(
-        path,
-        hypotheses=HYPOTHESES,
-        y_true=Y_TRUE,
-        epistemic_uncertainty=eu,
-        prediction=prediction,
-    )
+    eu, prediction = RNG.random(200) / 4, HYPOTHESES.mean(axis=1) + 0.05
+    given = {"epistemic_uncertainty": eu, "prediction": prediction}
+    np.savez(path, hypotheses=HYPOTHESES, y_true=Y_TRUE, **given)
     arrays = read_predictions(path)
     np.testing.assert_allclose(arrays["epistemic_uncertainty"], eu, rtol=1e-6)
     np.testing.assert_allclose(arrays["prediction"], prediction, rtol=1e-6)
 
+
+@pytest.mark.parametrize(
+    "y_true",
+    [
+        Y_TRUE.tolist(),
+        Y_TRUE == 1,
+        Y_TRUE.astype(float),
+        Y_TRUE[:, None],
+        Y_TRUE.astype(str),
+        Y_TRUE.astype(str).astype(object),
+        Y_TRUE.astype("S1"),
+        np.where(Y_TRUE, "True", "False"),
+        (Y_TRUE == 1).astype(object),
+        pd.Series(Y_TRUE == 1, dtype="boolean"),
+        pd.Series(Y_TRUE, dtype="Int64"),
+        pd.Series(Y_TRUE).astype("category"),
+        np.ma.masked_array(Y_TRUE, mask=False),
+        torch.tensor(Y_TRUE == 1),
+    ],
+)
+def test_forms_of_labels(y_true):
+    accepted(as_predictions(y_true, HYPOTHESES))
+
+
+@pytest.mark.parametrize(
+    ("y_true", "words"),
+    [
+        (2 * Y_TRUE - 1, "[-1, 1]: give (y_true > 0), if -1 is the negative class"),
+        (Y_TRUE + 1, "[1, 2]: say which is the positive class, such as y_true == 2"),
+        (np.where(Y_TRUE, "dog", "cat"), "such as y_true == 'dog'"),
+        (np.arange(200) % 10, "10 different value(s), among them [0, 1, 2, 3, 4]: score one class"),
+        (P, "labels are no probabilities"),
+        (np.where(Y_TRUE, np.nan, 0), "missing values (NaN), the first for sample"),
+        (np.where(Y_TRUE, np.inf, 0), "[0.0, inf]"),
+        (np.stack([1 - Y_TRUE, Y_TRUE], axis=1), "give y_true[:, 1]"),
+        ([], "y_true has no samples"),
+        ([None] * 200, "y_true has missing values"),
+        (None, "y_true is None"),
+        (pd.Series([None, *Y_TRUE[1:].tolist()], dtype="Int64"), "1 masked or missing values"),
+        (np.ma.masked_array(Y_TRUE, Y_TRUE == 0), "masked or missing values: leave out"),
+        (np.zeros(200, "M8[s]"), "y_true has dtype datetime64[s]"),
+        (np.zeros(199), "hypotheses has shape (200, 7), expected (199, n_hypotheses)"),
+    ],
+)
+def test_faults_of_labels(y_true, words):
+    with pytest.raises(PredictionsError, match=re.escape(words)):
+        as_predictions(y_true, HYPOTHESES)
+
+
+TENSOR = torch.tensor(HYPOTHESES, requires_grad=True)
+
+
+@pytest.mark.parametrize(
+    ("hypotheses", "tolerance"),
+    [
+        (HYPOTHESES.tolist(), 1e-7),
+        (HYPOTHESES.astype(object), 1e-7),
+        (np.ma.masked_array(HYPOTHESES, mask=False), 1e-7),
+        (pd.DataFrame(MEMBERS), 1e-7),
+        (pd.DataFrame(HYPOTHESES).astype("Float64"), 1e-7),
+        (TENSOR, 1e-7),
+        (list(TENSOR), 1e-7),
+        (TENSOR.half(), 2**-11),
+        (TENSOR.bfloat16(), 2**-8),
+    ],
+)
+def test_forms_of_hypotheses(hypotheses, tolerance):
+    arrays = as_predictions(Y_TRUE, hypotheses)
+    np.testing.assert_allclose(arrays["hypotheses"], HYPOTHESES, rtol=0, atol=tolerance)
+
+
+@pytest.mark.parametrize(("beyond", "clipped"), [(1e-7, True), (9e-7, True), (2e-6, False)])
+def test_rounding_beyond_the_range_is_clipped(beyond, clipped):
+    hypotheses = HYPOTHESES.copy()
+    hypotheses[3, 2], hypotheses[4, 1] = 1 + beyond, -beyond
+    if clipped:
+        arrays = as_predictions(Y_TRUE, hypotheses)
+        assert arrays["hypotheses"][3, 2] == 1
+        assert arrays["hypotheses"][4, 1] == 0
+    else:
+        words = r"for sample 3, hypothesis 2 .*\. If this is rounding, give numpy\.clip"
+        with pytest.raises(PredictionsError, match=words):
+            as_predictions(Y_TRUE, hypotheses)
+
+
+def probabilities(n_classes, n_members=None):
+    shape = 200 if n_members is None else (200, n_members)
+    return RNG.dirichlet(np.ones(n_classes), shape)
+
+
+@pytest.mark.parametrize(
+    ("hypotheses", "words"),
+    [
+        (None, "hypotheses is None"),
+        (np.stack([1 - P, P], axis=1), "seem to be the probabilities of 2 classes by one model"),
+        (np.stack([1 - P, P], axis=1).round(2), "of 2 classes by one model"),
+        (probabilities(10), "of 10 classes by one model"),
+        (probabilities(10).round(2), "of 10 classes by one model"),
+        (np.tile([0.9, 0.1], (200, 1)), "of 2 classes by one model"),
+        (probabilities(2, 7), "give numpy.asarray(hypotheses)[:, :, 1]"),
+        (probabilities(2, 7).transpose(1, 0, 2), "give numpy.asarray(hypotheses)[:, :, 1].T"),
+        (list(probabilities(2, 7).transpose(1, 0, 2)), "asarray(hypotheses)[:, :, 1].T"),
+        (probabilities(2, 7).transpose(0, 2, 1), "give numpy.asarray(hypotheses)[:, 1, :]"),
+        (probabilities(5, 7), "asarray(hypotheses)[:, :, c], with y_true == c"),
+        (RNG.random((200, 7, 3)), "shape (200, 7, 3), three axes"),
+        (HYPOTHESES.T, "It looks transposed: give numpy.transpose(hypotheses)"),
+        (list(TENSOR.T), "It looks transposed"),
+        (P, "shape (200,), expected (200, n_hypotheses). For a single hypothesis"),
+        (HYPOTHESES[:, :0], "shape (200, 0), expected"),
+        (Y_TRUE[:, None], "column 0 is y_true itself"),
+        (np.ma.masked_array(HYPOTHESES, HYPOTHESES > 0.98), "masked or missing values"),
+        (list(np.ma.masked_array(HYPOTHESES, HYPOTHESES > 0.98)), "masked or missing values"),
+        (pd.DataFrame(HYPOTHESES).astype("Float64").mask(HYPOTHESES > 0.9), "missing values"),
+        (pd.DataFrame({"h0": P, "mean": P}), "'mean' (did you mean 'prediction'?)"),
+        (HYPOTHESES.astype(str), "hypotheses holds text, such as '0."),
+        (HYPOTHESES + 0j, "dtype complex128"),
+        ([[0.1, 0.2], [0.3]], "give a NumPy array with rows of equal length"),
+        ({"a": 1}, "Python objects of the type(s) 'dict'"),
+        (np.zeros(200, [("a", float)]), "records with the fields 'a'"),
+        (torch.empty((200, 2), device="meta"), "a torch.Tensor that NumPy cannot read"),
+        (100 * HYPOTHESES, "If these are percentages, divide by 100"),
+        (np.log(HYPOTHESES), "If these are logarithms"),
+        (np.log(HYPOTHESES / (1 - HYPOTHESES)), "If these are logits"),
+        (np.where(HYPOTHESES > 0.9, np.nan, 0.1), "values that are NaN or infinite, of 1400"),
+    ],
+)
+def test_faults_of_hypotheses(hypotheses, words):
+    with pytest.raises(PredictionsError, match=re.escape(words)):
+        as_predictions(Y_TRUE, hypotheses)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize(
+    "hypotheses",
+    [
+        np.full((200, 10), 0.1),  # identical hypotheses, whose rows sum to 1
+        np.full((200, 2), 0.5),
+        np.stack([P, 1 - P, P], axis=1),
+        np.where(HYPOTHESES > 0.2, 1, 0),  # votes
+        0.5 + 0.001 * HYPOTHESES[:, :2],  # a network that has learnt nothing
+    ],
+)
+def test_hypotheses_that_only_look_odd_are_taken(hypotheses):
+    accepted(as_predictions(Y_TRUE, hypotheses), hypotheses)
+
+
+def test_votes_that_are_all_right_are_told():
+    votes = np.stack([Y_TRUE, Y_TRUE, VOTES], axis=1)
+    with pytest.warns(UserWarning, match="column 0 is y_true itself"):
+        accepted(as_predictions(Y_TRUE, votes), votes)
+    with pytest.warns(UserWarning, match="the only one holds 0 and 1 alone"):
+        accepted(as_predictions(Y_TRUE, VOTES[:, None]), VOTES[:, None])
+
+
+# What a model reports.
+
+MEAN = HYPOTHESES.mean(axis=1)
+TOTAL = entropy([MEAN, 1 - MEAN])
+MUTUAL = TOTAL - entropy([HYPOTHESES, 1 - HYPOTHESES]).mean(axis=1)
+
+
+@pytest.mark.parametrize(
+    ("uncertainty", "words"),
+    [
+        (np.full(200, 0.26), r"reaches 0.26 \(sample 0\): it must be a variance .* \[0, 1/4\]; an"),
+        (TOTAL, "reaches 0.69.* looks like the entropy of the mean"),
+        (TOTAL / np.log(2), "looks like the entropy of the mean"),
+        (MUTUAL, "looks like a mutual information"),
+        (HYPOTHESES.std(axis=1), "looks like a standard deviation: its square is the variance"),
+        (HYPOTHESES.std(axis=1, ddof=1), "looks like a standard deviation"),
+        (HYPOTHESES.std(axis=1).round(3), "looks like a standard deviation"),
+        ((HYPOTHESES / 10).std(axis=1) - 0.1, "epistemic_uncertainty lies in .*>= 0"),
+        (np.full(199, 0.1), r"epistemic_uncertainty has shape \(199,\), expected \(200,\)"),
+        (np.full(200, np.nan), "200 values that are NaN"),
+        (["a"] * 200, "epistemic_uncertainty holds text"),
+    ],
+)
+def test_an_uncertainty_must_be_a_variance(uncertainty, words):
+    with pytest.raises(PredictionsError, match=words):
+        as_predictions(Y_TRUE, HYPOTHESES, epistemic_uncertainty=uncertainty)
+
+
+@pytest.mark.parametrize("scale", [0.2, 0.02])
+def test_a_small_standard_deviation_is_known_as_such(scale):
+    hypotheses = 0.5 + scale * (HYPOTHESES - 0.5)
+    with pytest.raises(PredictionsError, match="looks like a standard deviation"):
+        as_predictions(Y_TRUE, hypotheses, epistemic_uncertainty=hypotheses.std(axis=1))
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize(
+    "uncertainty",
+    [
+        HYPOTHESES.var(axis=1),
+        HYPOTHESES.var(axis=1, ddof=1)[:, None],
+        np.full(200, 1 / 6),
+        np.full(200, 0.25 + 1e-7),
+        np.full(200, -1e-9),
+    ],
+)
+def test_variances_are_kept(uncertainty):
+    arrays = as_predictions(Y_TRUE, HYPOTHESES, epistemic_uncertainty=uncertainty)
+    expected = np.clip(uncertainty, 0, 0.25).ravel()
+    np.testing.assert_allclose(arrays["epistemic_uncertainty"], expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize("scale", [0.2, 0.05, 0.02, 0.001])
+def test_small_variances_are_kept(scale):
+    hypotheses = 0.5 + scale * (HYPOTHESES - 0.5)
+    variance = hypotheses.var(axis=1)
+    arrays = as_predictions(Y_TRUE, hypotheses, epistemic_uncertainty=variance)
+    np.testing.assert_allclose(arrays["epistemic_uncertainty"], variance, rtol=1e-6)
+
+
+def test_a_prediction_far_from_the_hypotheses_is_told(npz):
+    with pytest.warns(UserWarning, match=r"the mean of the hypotheses by 0\.\d\d on average\. "):
+        as_predictions(Y_TRUE, HYPOTHESES, prediction=RNG.random(200))
+    y_true, hypotheses = np.tile([0, 1], 100), np.tile([[0.1], [0.8]], (100, 3))
+    with pytest.warns(UserWarning, match=r"by 0\.70 on average, and is near 1 minus that mean"):
+        as_predictions(y_true, hypotheses, prediction=1 - hypotheses[:, 0])
+    np.savez(npz, hypotheses=HYPOTHESES, y_true=Y_TRUE, prediction=1 - MEAN**3)
+    with pytest.warns(UserWarning, match=r"mine\.npz: prediction differs"):
+        read_predictions(npz)
+
+
+@pytest.mark.parametrize(
+    ("prediction", "words"),
+    [(MEAN > 0.5, "prediction holds only 0 and 1"), (Y_TRUE, "prediction is y_true itself")],
+)
+def test_a_prediction_is_no_class(prediction, words):
+    with pytest.raises(PredictionsError, match=words):
+        as_predictions(Y_TRUE, HYPOTHESES, prediction=prediction)
+
+
+# Samples that are in more than once.
+
+
+@pytest.mark.parametrize("decimals", [12, 3])
+@pytest.mark.parametrize(
+    ("rows", "n_repeated"),
+    [([*range(200), *range(20)], 20), (np.tile(np.arange(200), 5), 800)],
+)
+def test_repeated_samples_are_counted(rows, n_repeated, decimals):
+    with pytest.warns(UserWarning, match=rf"{n_repeated} of {len(rows)} samples .*groups="):
+        as_predictions(Y_TRUE[rows], HYPOTHESES[rows].round(decimals))
+
+
+def forest(min_samples_leaf):
+    X = RNG.normal(size=(600, 3)).round(1)
+    y = RNG.random(600) < 1 / (1 + np.exp(-X[:, 0]))
+    model = RandomForestClassifier(20, min_samples_leaf=min_samples_leaf, random_state=0)
+    model.fit(X[:300], y[:300])
+    return np.stack([tree.predict_proba(X[300:])[:, 1] for tree in model.estimators_], axis=1)
+
+
+def saturated():
+    logits = 8 * RNG.normal(size=(5000, 1)) + 0.2 * RNG.normal(size=(5000, 5))
+    return 1 / (1 + np.exp(-logits))
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize(
+    "hypotheses",
+    [
+        np.full((300, 7), 0.3),
+        np.where(RNG.random((300, 1)) < 0.5, 0.2, 0.8) * np.ones(7),
+        RNG.integers(1, 12, (300, 1)) / 12 * np.ones(7),
+        forest(1),
+        forest(20),
+        saturated().round(4),
+        saturated().astype(np.float16),
+        RNG.random((3000, 1)).round(4),
+        (RNG.uniform(0.1, 0.9, (1000, 1)) + 0.01 * RNG.normal(size=(1000, 2))).round(3),
+        RNG.random((300, 1)).astype(np.float16),
+    ],
+)
+def test_methods_of_few_values_repeat_no_samples(hypotheses):
+    as_predictions(RNG.random(len(hypotheses)) < 0.5, hypotheses)
+
+
+def test_the_same_hypotheses_with_another_label_are_another_sample():
+    rows = [*range(200), *range(20)]
+    y_true = Y_TRUE[rows]
+    y_true[200:] = 1 - y_true[200:]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        as_predictions(y_true, HYPOTHESES[rows])
+
+
+def test_a_network_that_says_the_same_of_many_inputs_repeats_no_samples():
+    hypotheses, y_true = HYPOTHESES.copy(), Y_TRUE.copy()
+    hypotheses[:30], y_true[:30] = [*[0.4] * 6, 0.5], np.arange(30) % 3 == 0
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        as_predictions(y_true, hypotheses)
+
+
+# Several labels per input, and what goes with the hypotheses.
 
 N_LABELS = RNG.integers(0, 6, 200)
 N_POSITIVE = RNG.binomial(N_LABELS, 0.4)
@@ -59,14 +581,15 @@ def test_several_labels_per_input_in_each_form(tmp_path):
     both = {"label_counts": np.stack([N_LABELS - N_POSITIVE, N_POSITIVE], axis=1)}
     np.savez(tmp_path / "named.npz", **given, **named)
     np.savez(tmp_path / "both.npz", **given, **both)
-    columns = {f"h{j}": HYPOTHESES[:, j] for j in range(7)}
-    pd.DataFrame({"y_true": Y_TRUE, **named, **columns}).to_csv(tmp_path / "a.csv", index=False)
-    for name in ("named.npz", "both.npz", "a.csv"):
-        arrays = read_predictions(tmp_path / name)
+    pd.DataFrame({"y_true": Y_TRUE, **named, **MEMBERS}).to_csv(tmp_path / "a.csv", index=False)
+    files = [read_predictions(tmp_path / name) for name in ("named.npz", "both.npz", "a.csv")]
+    for arrays in [*files, as_predictions(**given, **named)]:
         assert set(arrays) == {"hypotheses", "y_true", "n_positive", "n_labels"}
         np.testing.assert_array_equal(arrays["n_positive"], N_POSITIVE)
         np.testing.assert_array_equal(arrays["n_labels"], N_LABELS)
         assert arrays["hypotheses"].shape == (200, 7)
+    arrays = as_predictions(**given, n_positive=N_POSITIVE, n_labels=5)
+    np.testing.assert_array_equal(arrays["n_labels"], np.full(200, 5))
 
 
 def test_a_file_says_that_its_hypotheses_are_no_draws(tmp_path):
@@ -74,6 +597,7 @@ def test_a_file_says_that_its_hypotheses_are_no_draws(tmp_path):
     given = {"hypotheses": HYPOTHESES, "y_true": Y_TRUE}
     np.savez(path, **given, exchangeable=False)
     assert not read_predictions(path)["exchangeable"]
+    assert not as_predictions(**given, exchangeable=False)["exchangeable"]
     np.savez(path, **given, exchangeable=True)
     assert "exchangeable" not in read_predictions(path)
 
@@ -87,20 +611,29 @@ def test_a_file_says_that_its_hypotheses_are_no_draws(tmp_path):
         ({"n_positive": N_POSITIVE[1:], "n_labels": N_LABELS[1:]}, "n_labels has 199 samples"),
         ({"label_counts": N_POSITIVE}, r"label_counts has shape \(200,\); it must be \(200, 2\)"),
         ({"exchangeable": 1}, "exchangeable must be True or False"),
+        ({"epistemic_uncertanty": P}, r"did you mean 'epistemic_uncertainty'\?\) are not known"),
+        ({"label_count": N_POSITIVE}, r"did you mean 'label_counts'\?\) are not known"),
+        ({"y_true": Y_TRUE.astype(object)}, "'y_true' holds Python objects, which are not read"),
     ],
 )
 def test_faults_of_what_goes_with_the_hypotheses(tmp_path, arrays, words):
     path = tmp_path / "mine.npz"
-    np.savez(path, hypotheses=HYPOTHESES, y_true=Y_TRUE, **arrays)
-    with pytest.raises(PredictionsError, match=rf"mine\.npz.*{words}"):
+    np.savez(path, **{"hypotheses": HYPOTHESES, "y_true": Y_TRUE, **arrays})
+    with pytest.raises(PredictionsError, match=rf"mine\.npz.*{words}") as caught:
         read_predictions(path)
+    assert "pickle" not in str(caught.value)
+
+
+# Archives.
 
 
 @pytest.mark.parametrize(
     ("arrays", "words"),
     [
         ({"hypotheses": HYPOTHESES}, "lacks y_true"),
-        ({"y_true": Y_TRUE, "probs": HYPOTHESES}, "lacks hypotheses; it holds y_true, probs"),
+        ({"y_true": Y_TRUE, "probs": HYPOTHESES}, "lacks hypotheses; it holds 'y_true', 'probs'"),
+        ({f"a{j}": P for j in range(400)}, "'a9' and 390 more"),
+        ({}, "lacks y_true and hypotheses; it holds nothing"),
         ({"hypotheses": HYPOTHESES, "y_true": Y_TRUE * 2 - 1}, r"y_true must be .*\[-1, 1\]"),
         ({"hypotheses": HYPOTHESES[:10], "y_true": Y_TRUE}, r"shape \(10, 7\), expected \(200, "),
         ({"hypotheses": HYPOTHESES[:, 0], "y_true": Y_TRUE}, r"shape \(200,\), expected"),
@@ -111,20 +644,63 @@ def test_faults_of_what_goes_with_the_hypotheses(tmp_path, arrays, words):
 def test_faults_name_the_file(tmp_path, arrays, words):
     path = tmp_path / "mine.npz"
     np.savez(path, **arrays)
-    with pytest.raises(PredictionsError, match=f"mine.npz.*{words}"):
+    with pytest.raises(PredictionsError, match=f"mine.npz: .*{words}"):
         read_predictions(path)
 
 
-def test_a_column_of_text_is_named(tmp_path):
-    path = tmp_path / "mine.csv"
-    pd.DataFrame({"y_true": Y_TRUE, "h": HYPOTHESES[:, 0], "id": "a"}).to_csv(path, index=False)
-    with pytest.raises(PredictionsError, match=r"mine\.csv: column\(s\) id hold no numbers"):
+def test_an_array_of_another_name_is_selected(tmp_path, caplog):
+    caplog.set_level(logging.INFO)
+    path = tmp_path / "mine.npz"
+    np.savez(path, y_true=Y_TRUE, probs=HYPOTHESES, ids=P)
+    accepted(read_predictions(path, hypotheses="probs"))
+    assert "hypotheses are the array 'probs', (200, 7)" in caplog.text
+    assert "not used: array(s) 'ids'" in caplog.text
+    with pytest.raises(PredictionsError, match="the name of one array"):
+        read_predictions(path, hypotheses=["probs"])
+
+
+@pytest.mark.parametrize(
+    ("write", "words"),
+    [
+        (lambda file: np.save(file, HYPOTHESES), r"but is one array of NumPy \(\.npy\)"),
+        (lambda file: pickle.dump(HYPOTHESES, file), "but is a pickle, which is not read"),
+        (lambda file: torch.save({"h": TENSOR}, file), "is an archive, but none of arrays"),
+        (lambda file: file.write(b"nonsense"), "but is no such archive"),
+        (lambda file: file.write(b"PK no"), "but is no such archive"),
+        (lambda file: None, "the file is empty"),
+    ],
+)
+def test_other_formats_by_the_name_of_npz(tmp_path, write, words):
+    path = tmp_path / "mine.npz"
+    with path.open("wb") as file:
+        write(file)
+    with pytest.raises(PredictionsError, match=rf"mine\.npz: .*{words}"):
         read_predictions(path)
 
 
-def test_a_missing_and_a_truncated_file_are_named(tmp_path, npz):
+def test_other_endings_are_refused_with_what_to_do(tmp_path):
+    np.save(tmp_path / "mine.npy", HYPOTHESES)
+    with pytest.raises(PredictionsError, match=r"mine\.npy: .*save arrays by numpy\.savez"):
+        read_predictions(tmp_path / "mine.npy")
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("name", ["mine.npz", "mine.csv.gz"])
+def test_a_missing_and_a_truncated_file_are_named(tmp_path, table, npz, name):
     with pytest.raises(PredictionsError, match=r"no such file of predictions: .*nowhere\.npz"):
         read_predictions(tmp_path / "nowhere.npz")
-    npz.write_bytes(npz.read_bytes()[:500])
-    with pytest.raises(PredictionsError, match=r"mine\.npz cannot be read"):
-        read_predictions(npz)
+    path = npz if name == "mine.npz" else table({"y_true": Y_TRUE, **MEMBERS}, name)
+    path.write_bytes(path.read_bytes()[:500])
+    with pytest.raises(PredictionsError, match=rf"{name}: cannot be read: .*Is it complete\?"):
+        read_predictions(path)
+
+
+def test_importing_the_module_is_cheap():
+    code = (
+        "import sys, epistemic_calibration.predictions; "
+        "print([m for m in ('pandas', 'scipy', 'sklearn', 'torch') if m in sys.modules])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=SCRIPTS
+    )
+    assert done.stdout == "[]\n"

@@ -135,7 +135,7 @@ def test_wrong_predictions_are_refused_with_their_file_named(extended, tmp_path)
         "hypotheses lies in [1.5, 1.5], expected values in [0, 1]",
         "preds/short_digits_0_0.npz: ",
         f"hypotheses has shape ({n - 1}, 8), expected ({n}, n_hypotheses)",
-        "preds/unlabelled_digits_0_0.npz lacks y_true",
+        "preds/unlabelled_digits_0_0.npz: lacks y_true",
     ):
         assert expected in screen
     assert project.tables() == tables
