@@ -23,7 +23,13 @@ from epistemic_calibration.metrics.label_order import (
 )
 
 #: What the run is spoilt by, in the order of the table.
-CHECKS = ("as it is", "shuffled within a class", "shuffled", "spread halved", "spread doubled")
+CHECKS = (
+    "as it is",
+    "counts shuffled in a class",
+    "counts shuffled",
+    "spread halved",
+    "spread doubled",
+)
 #: Columns: their headings, and attributes of `metrics.SecondOrderError`.
 COLUMNS = {
     "reducible error": "reducible",
@@ -36,9 +42,13 @@ COLUMNS = {
 
 def spoilt(check, counts, labels, hypotheses, reported, rng):
     """Return counts, hypotheses and reported uncertainties after what a check does to them."""
-    if check.startswith("shuffled"):
+    if check.startswith("counts"):
         order = np.arange(len(labels))
-        groups = [order] if check == "shuffled" else [order[labels == k] for k in np.unique(labels)]
+        groups = (
+            [order]
+            if check == "counts shuffled"
+            else [order[labels == k] for k in np.unique(labels)]
+        )
         for rows in groups:
             order[rows] = rng.permutation(rows)
         return counts[order], hypotheses, reported
@@ -117,7 +127,7 @@ def draw(table, path):
                 ax.hlines(at, rows[f"{name} low"], rows[f"{name} high"], styles[method].color)
                 label = method.replace("_", " ").capitalize()
                 ax.plot(rows[name], at, ls="none", label=label, **styles[method].line())
-            ax.set_xlabel(name[0].upper() + name[1:])
+            ax.set_xlabel((name[0].upper() + name[1:]).replace(" within", "\nwithin"))
             if name == "share":
                 ax.set_xscale("log")
             ax.axvline(1 if name == "share" else 0, color="#555555", lw=0.8, ls="--", zorder=0)
