@@ -5,6 +5,11 @@ Where several metrics are computed from the same labels and hypotheses, a `Sampl
 both saves repeated checks, moments and bins.
 """
 
+from epistemic_calibration.metrics._classwise import (
+    Classwise,
+    classwise_epistemic_calibration_error,
+    classwise_second_order_error,
+)
 from epistemic_calibration.metrics._clusters import Estimate
 from epistemic_calibration.metrics._sample import Sample
 from epistemic_calibration.metrics.binning import assign_bins
@@ -19,6 +24,7 @@ from epistemic_calibration.metrics.calibration import (
     log_loss,
     smooth_calibration_curve,
 )
+from epistemic_calibration.metrics.class_binning import assign_class_bins
 from epistemic_calibration.metrics.corrected import (
     CorrectedError,
     ErrorSplit,
@@ -42,6 +48,14 @@ from epistemic_calibration.metrics.hypothesis_tests import (
 from epistemic_calibration.metrics.kernel_test import kernel_calibration_test
 from epistemic_calibration.metrics.label_order import within_label_correlation
 from epistemic_calibration.metrics.lower_bound import LowerBound, cross_fitted_lower_bound
+from epistemic_calibration.metrics.multiclass import (
+    TopLabelTask,
+    canonical_eece,
+    canonical_epistemic_calibration_error,
+    canonical_epistemic_calibration_test,
+    top_label_epistemic_calibration_error,
+    top_label_task,
+)
 from epistemic_calibration.metrics.one_label import (
     ReducibleErrorBounds,
     bounds_from_one_label,
@@ -71,6 +85,7 @@ from epistemic_calibration.metrics.second_order import (
 __all__ = [
     "BinStatistics",
     "CalibrationCurve",
+    "Classwise",
     "CorrectedError",
     "EECEParts",
     "ErrorDifference",
@@ -85,12 +100,19 @@ __all__ = [
     "SecondOrderError",
     "SecondOrderRecalibrator",
     "SmoothCalibrationCurve",
+    "TopLabelTask",
     "accuracy",
     "assign_bins",
+    "assign_class_bins",
     "auroc",
     "bounds_from_one_label",
     "brier_score",
     "calibration_curve",
+    "canonical_eece",
+    "canonical_epistemic_calibration_error",
+    "canonical_epistemic_calibration_test",
+    "classwise_epistemic_calibration_error",
+    "classwise_second_order_error",
     "compare_mean_corrected_errors",
     "corrected_epistemic_calibration_error",
     "cross_fitted_lower_bound",
@@ -113,6 +135,8 @@ __all__ = [
     "second_order_test",
     "smooth_calibration_curve",
     "split_epistemic_calibration_error",
+    "top_label_epistemic_calibration_error",
+    "top_label_task",
     "true_epistemic_calibration_error",
     "true_second_order_error",
     "within_label_correlation",

@@ -1,0 +1,556 @@
+"""Calibration of several classes, against closed forms, explicit pairs, and binary metrics."""
+
+import dataclasses
+import itertools
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+
+from epistemic_calibration import metrics
+
+
+def draw(n, *, n_classes=4, h=8, exponent=1.0, dependence=0.0, seed=0):
+    """Return labels, Dirichlet hypotheses, and P(Y | Π), which is a function of the hypotheses.
+
+    P(Y | Π) ∝ Δ^exponent; where the hypotheses vary most, with an exponent smaller by
+    ``dependence``, elsewhere larger.
+    """
+    rng = np.random.default_rng(seed)
+    law = rng.dirichlet(np.full(n_classes, 0.8), n) + 0.01
+    precision = np.where(rng.random(n) < 0.5, 4.0, 60.0)
+    gamma = rng.standard_gamma(np.repeat((law * precision[:, None])[:, None], h, axis=1)) + 1e-12
+    hypotheses = gamma / gamma.sum(axis=2, keepdims=True)
+    mean = hypotheses.mean(axis=1)
+    spread = hypotheses.var(axis=1).sum(axis=1) / (1 - np.square(mean).sum(axis=1))
+    power = exponent + dependence * np.where(spread > 0.05, -1, 1)
+    p = mean ** power[:, None]
+    p /= p.sum(axis=1, keepdims=True)
+    return labels_of(p, rng), hypotheses, p
+
+
+def labels_of(p, rng):
+    return (rng.random((len(p), 1)) > np.cumsum(p, axis=1)[:, :-1]).sum(axis=1)
+
+
+def errors(y, hypotheses):
+    return np.eye(hypotheses.shape[2])[y] - hypotheses.mean(axis=1)
+
+
+def in_bins(bins, function):
+    """Mean over bins of two samples or more, weighted by their sizes."""
+    members = [np.flatnonzero(bins == m) for m in np.unique(bins)]
+    members = [index for index in members if len(index) > 1]
+    return np.average([function(i) for i in members], weights=[len(i) for i in members])
+
+
+def covariances(p):
+    return np.stack([np.diag(row) - np.outer(row, row) for row in p])
+
+
+# --- Canonical error
+
+
+def test_canonical_estimate_is_the_mean_over_pairs():
+    y, hypotheses, _ = draw(60)
+    bins = np.arange(60) % 7
+    bins[0] = 99
+    e = errors(y, hypotheses)
+    result = metrics.canonical_epistemic_calibration_error(y, hypotheses, bins=bins)
+
+    def pairs(index):
+        return np.mean([e[i] @ e[k] for i, k in itertools.permutations(index, 2)])
+
+    noise = covariances(hypotheses.mean(axis=1))
+    assert result.estimate == pytest.approx(in_bins(bins, pairs), abs=1e-14)
+    assert result.plug_in == pytest.approx(in_bins(bins, lambda i: np.sum(e[i].mean(0) ** 2)))
+    floor = in_bins(bins, lambda i: np.trace(noise[i].mean(axis=0)) / len(i))
+    assert result.noise_floor == pytest.approx(floor)
+    assert (result.dropped_mass, result.n_bins) == (pytest.approx(1 / 60), 7)
+
+
+def test_canonical_error_by_hand():
+    # Three labels 0, 1, 2 with Δ uniform: Σe = 0, ‖e‖² = 2/3 each, so G = (0 − 2)/(3·2).
+    result = metrics.canonical_epistemic_calibration_error(
+        [0, 1, 2], np.full((3, 2, 3), 1 / 3), bins=[0, 0, 0]
+    )
+    assert result.estimate == pytest.approx(-1 / 3)
+    assert result.plug_in == pytest.approx(0, abs=1e-15)
+    assert result.noise_floor == pytest.approx(2 / 9)
+
+
+def test_null_variance_is_that_of_labels_listed_one_by_one():
+    """All label vectors of four samples of three classes, with their probabilities."""
+    rng = np.random.default_rng(1)
+    hypotheses = rng.dirichlet([1, 1, 1], (4, 2))
+    mean, bins = hypotheses.mean(axis=1), np.array([0, 0, 0, 0])
+    values, weights = [], []
+    for y in itertools.product(range(3), repeat=4):
+        result = metrics.canonical_epistemic_calibration_error(y, hypotheses, bins=bins)
+        values.append(result.estimate)
+        weights.append(np.prod(mean[np.arange(4), y]))
+    assert np.average(values, weights=weights) == pytest.approx(0, abs=1e-12)
+    noise = covariances(mean)
+    pairs = sum(np.trace(noise[i] @ noise[k]) for i, k in itertools.permutations(range(4), 2))
+    variance = np.average(np.square(values), weights=weights)
+    assert variance == pytest.approx(2 * pairs / 12**2)
+    # z(0.95)·σ + z(0.8)·sqrt(σ² + slope·t) = t, with the slope of an error spread as the noise.
+    total = noise.sum(axis=0)
+    slope = 4 * np.trace(total @ total) / np.trace(total) / 4**2
+    t = result.minimum_detectable
+    assert 1.6448536 * np.sqrt(variance) + 0.8416212 * np.sqrt(variance + slope * t) == (
+        pytest.approx(t, rel=1e-6)
+    )
+
+
+@pytest.mark.parametrize("exponent", [1.0, 0.6])
+def test_standard_error_is_the_spread_of_estimates(exponent):
+    _, hypotheses, p = draw(1200, n_classes=5, exponent=exponent)
+    bins = metrics.assign_class_bins(hypotheses, n_bins=40)
+    rng = np.random.default_rng(0)
+    n_runs = 300
+    results = [
+        metrics.canonical_epistemic_calibration_error(labels_of(p, rng), hypotheses, bins=bins)
+        for _ in range(n_runs)
+    ]
+    estimates = np.array([r.estimate for r in results])
+    delta = p - hypotheses.mean(axis=1)
+
+    def visible(index):
+        sums = delta[index].sum(axis=0)
+        return (sums @ sums - np.sum(delta[index] ** 2)) / (len(index) * (len(index) - 1))
+
+    expected = in_bins(bins, visible)
+    assert abs(estimates.mean() - expected) < 4 * estimates.std() / np.sqrt(n_runs)
+    # The spread of 300 results has a relative deviation of 1/sqrt(2·300); bins of 30 samples
+    # make variances too large by less than 10 %.
+    ratio = np.mean([r.standard_error for r in results]) / estimates.std()
+    assert 1 - 4 / np.sqrt(2 * n_runs) < ratio < 1.1 + 4 / np.sqrt(2 * n_runs)
+    covered = sum(r.ci_low <= expected <= r.ci_high for r in results)
+    assert covered >= binom.ppf(1e-4, n_runs, 0.93)
+
+
+@pytest.mark.parametrize("change", [{"exponent": 0.6}, {"dependence": 0.4}])
+def test_true_error_is_seen_by_the_default_bins(change):
+    y, hypotheses, p = draw(20_000, n_classes=3, **change)
+    true = np.mean(np.sum((p - hypotheses.mean(axis=1)) ** 2, axis=1))
+    result = metrics.canonical_epistemic_calibration_error(y, hypotheses)
+    assert result.dropped_mass == 0
+    assert 0.6 * true < result.estimate < true + 4 * result.standard_error
+    assert result.ci_low > 0
+
+
+def test_labels_all_the_same_do_not_give_a_certain_estimate():
+    hypotheses = np.full((30, 2, 3), [0.98, 0.01, 0.01])
+    result = metrics.canonical_epistemic_calibration_error(np.zeros(30), hypotheses, n_bins=1)
+    assert result.standard_error > 0
+    assert result.ci_low == 0 < result.ci_high
+
+
+# --- Two classes
+
+
+@pytest.fixture
+def two_classes():
+    y, hypotheses, _ = draw(400, n_classes=2, exponent=0.6, seed=3)
+    return y, hypotheses, metrics.assign_bins(hypotheses[:, :, 1], n_bins=30)
+
+
+def assert_twice(result, binary, factor=2):
+    for field in dataclasses.fields(binary):
+        if field.name == "minimum_detectable":
+            # That of one class allows for the skewness of the estimate, this one does not.
+            continue
+        value, expected = getattr(result, field.name), getattr(binary, field.name)
+        same = field.name in ("dropped_mass", "n_bins", "confidence_level")
+        assert value == pytest.approx((1 if same else factor) * expected, abs=1e-12, rel=1e-12), (
+            field.name
+        )
+
+
+@pytest.mark.parametrize("labels", ["drawn", "calibrated", "constant"])
+def test_canonical_error_of_two_classes_is_twice_the_binary_one(labels, two_classes):
+    y, hypotheses, bins = two_classes
+    if labels == "calibrated":
+        y = labels_of(hypotheses.mean(axis=1), np.random.default_rng(0))
+    if labels == "constant":
+        y = np.zeros(400, dtype=int)
+    assert_twice(
+        metrics.canonical_epistemic_calibration_error(y, hypotheses, bins=bins),
+        metrics.corrected_epistemic_calibration_error(y, hypotheses[:, :, 1], bins=bins),
+    )
+
+
+def test_negative_canonical_estimate_of_two_classes_is_twice_the_binary_one():
+    y, hypotheses, bins = [0, 1], np.full((2, 3, 2), 0.5), [0, 0]
+    result = metrics.canonical_epistemic_calibration_error(y, hypotheses, bins=bins)
+    assert result.estimate == -0.5
+    assert_twice(
+        result, metrics.corrected_epistemic_calibration_error(y, hypotheses[:, :, 1], bins=bins)
+    )
+
+
+def test_classes_of_two_are_the_binary_task_and_its_complement(two_classes):
+    y, hypotheses, bins = two_classes
+    result = metrics.classwise_epistemic_calibration_error(y, hypotheses, bins=[bins, bins])
+    binary = metrics.corrected_epistemic_calibration_error(y, hypotheses[:, :, 1], bins=bins)
+    mean = metrics.mean_corrected_error([y], [hypotheses[:, :, 1].mean(axis=1)], [bins])
+    for of_class in result.classes:
+        assert_twice(of_class, binary, factor=1)
+    assert result.mean.estimate == pytest.approx(mean.estimate, abs=1e-12)
+    assert result.mean.standard_error == pytest.approx(mean.standard_error, abs=1e-12)
+
+
+def test_top_label_of_two_is_the_binary_task_where_bins_do_not_mix_predictions(two_classes):
+    y, hypotheses, bins = two_classes
+    bins = 2 * bins + (hypotheses.mean(axis=1)[:, 1] > 0.5)
+    assert_twice(
+        metrics.top_label_epistemic_calibration_error(y, hypotheses, bins=bins),
+        metrics.corrected_epistemic_calibration_error(y, hypotheses[:, :, 1], bins=bins),
+        factor=1,
+    )
+
+
+def test_canonical_eece_of_two_classes_is_twice_the_binary_one(two_classes):
+    y, hypotheses, bins = two_classes
+    reported = np.linspace(0, 0.3, len(y))
+    for uncertainty in (None, reported):
+        twice = None if uncertainty is None else 2 * uncertainty
+        result = metrics.canonical_eece(y, hypotheses, bins=bins, epistemic_uncertainty=twice)
+        binary = metrics.decompose_eece(
+            y, hypotheses[:, :, 1], bins=bins, epistemic_uncertainty=uncertainty
+        )
+        for name in ("eece", "calibration", "dispersion", "reporting", "noise_floor"):
+            assert getattr(result, name) == pytest.approx(2 * getattr(binary, name), abs=1e-12)
+        np.testing.assert_allclose(result.bins.gap, 2 * binary.bins.gap, atol=1e-12)
+
+
+def test_default_eece_of_two_classes_is_twice_the_binary_one_over_its_bins(two_classes):
+    y, hypotheses, _ = two_classes
+    result = metrics.canonical_eece(y, hypotheses, n_bins=10)
+    bins = metrics.assign_class_bins(hypotheses, n_bins=10, binning="kmeans")
+    binary = metrics.expected_epistemic_calibration_error(y, hypotheses[:, :, 1], bins=bins)
+    assert result.eece == pytest.approx(2 * binary, abs=1e-9)
+
+
+def test_test_of_two_classes_has_twice_the_binary_statistic(two_classes):
+    y, hypotheses, bins = two_classes
+    result = metrics.canonical_epistemic_calibration_test(y, hypotheses, bins=bins)
+    binary = metrics.epistemic_calibration_test(y, hypotheses[:, :, 1], bins=bins)
+    assert result.statistic == pytest.approx(2 * binary.statistic, abs=1e-12)
+    # Two independent shares of 999 draws.
+    assert abs(result.p_value - binary.p_value) < 4 * np.sqrt(2 * 0.25 / 999)
+
+
+# --- EECE
+
+
+def test_eece_is_its_definition_and_the_identity_holds():
+    y, hypotheses, _ = draw(200, n_classes=5)
+    bins = np.arange(200) % 9
+    result = metrics.canonical_eece(y, hypotheses, bins=bins)
+    mean, labels = hypotheses.mean(axis=1), np.eye(5)[y]
+    d = hypotheses - mean[:, None]
+    gaps = []
+    for m in range(9):
+        inside = bins == m
+        distances = labels[inside].mean(axis=0) - hypotheses[inside].mean(axis=0)
+        uncertainty = hypotheses[inside].var(axis=1).sum(axis=1).mean()
+        gaps.append(np.mean(np.sum(distances**2, axis=1)) - uncertainty)
+        g = (labels - mean)[inside].mean(axis=0)
+        scatter = d[inside].var(axis=0).sum(axis=1).mean()
+        assert gaps[-1] == pytest.approx(g @ g - scatter, abs=1e-14)
+        assert result.bins.dispersion[m] == pytest.approx(scatter, abs=1e-14)
+    np.testing.assert_allclose(result.bins.gap, gaps, atol=1e-14)
+    assert result.eece == pytest.approx(np.average(np.abs(gaps), weights=np.bincount(bins)))
+    parts = result.bins
+    np.testing.assert_allclose(
+        parts.gap, parts.calibration - parts.dispersion + parts.variance - parts.trust, atol=1e-14
+    )
+
+
+def test_eece_does_not_depend_on_the_size_of_blocks(monkeypatch):
+    y, hypotheses, _ = draw(100)
+    bins = np.arange(100) % 3
+    expected = metrics.canonical_eece(y, hypotheses, bins=bins)
+    monkeypatch.setattr("epistemic_calibration.metrics._validation.BLOCK_SIZE", 100)
+    result = metrics.canonical_eece(y, hypotheses, bins=bins)
+    assert result.eece == pytest.approx(expected.eece, abs=1e-14)
+    assert result.dispersion == pytest.approx(expected.dispersion, abs=1e-14)
+
+
+# --- Tests
+
+
+def test_canonical_test_is_exact():
+    n_runs, rejected = 400, {0.05: 0, 0.2: 0}
+    for seed in range(n_runs):
+        rng = np.random.default_rng(seed)
+        _, hypotheses, _ = draw(60, n_classes=4, h=3, seed=seed)
+        y = labels_of(hypotheses.mean(axis=1), rng)
+        bins = np.arange(60) % 4
+        p = metrics.canonical_epistemic_calibration_test(
+            y, hypotheses, bins=bins, n_resamples=99, random_state=10_000 + seed
+        ).p_value
+        for level in rejected:
+            rejected[level] += p <= level
+    for level, count in rejected.items():
+        assert binom.ppf(1e-4, n_runs, level) <= count <= binom.ppf(1 - 1e-4, n_runs, level)
+
+
+def test_p_value_is_that_of_labels_listed_one_by_one():
+    rng = np.random.default_rng(5)
+    hypotheses = rng.dirichlet([2, 1, 1], (4, 2))
+    mean, bins, y = hypotheses.mean(axis=1), [0, 0, 1, 1], (0, 0, 2, 2)
+
+    def statistic(labels):
+        result = metrics.canonical_epistemic_calibration_error(labels, hypotheses, bins=bins)
+        return result.estimate
+
+    exact = sum(
+        np.prod(mean[np.arange(4), labels])
+        for labels in itertools.product(range(3), repeat=4)
+        if statistic(labels) >= statistic(y) - 1e-12
+    )
+    result = metrics.canonical_epistemic_calibration_test(
+        y, hypotheses, bins=bins, n_resamples=9999
+    )
+    assert result.statistic == pytest.approx(statistic(y), abs=1e-14)
+    assert abs(result.p_value - exact) < 4 * np.sqrt(exact * (1 - exact) / 9999)
+
+
+def test_power_against_dependence_on_spread_that_the_classes_share():
+    y, hypotheses, _ = draw(4000, n_classes=6, dependence=0.4)
+    assert metrics.canonical_epistemic_calibration_test(y, hypotheses).p_value == 0.001
+
+
+# --- Classes and the predicted class
+
+
+def test_classwise_is_one_against_all_and_its_mean_knows_the_shared_inputs():
+    y, hypotheses, _ = draw(500, n_classes=3, exponent=0.5)
+    result = metrics.classwise_epistemic_calibration_error(y, hypotheses)
+    bins = [metrics.assign_bins(hypotheses[:, :, c], n_bins=50, binning="nested") for c in range(3)]
+    for c in range(3):
+        single = metrics.corrected_epistemic_calibration_error(
+            y == c, hypotheses[:, :, c], bins=bins[c]
+        )
+        assert_twice(result.classes[c], single, factor=1)
+    mean = metrics.mean_corrected_error(
+        [(y == c).astype(int) for c in range(3)], hypotheses.mean(axis=1).T, bins
+    )
+    assert_twice(result.mean, mean, factor=1)
+
+
+def test_top_label_sums_over_predicted_classes():
+    y, hypotheses, _ = draw(600, n_classes=3, exponent=0.5)
+    result = metrics.top_label_epistemic_calibration_error(y, hypotheses, n_bins=12)
+    mean = hypotheses.mean(axis=1)
+    total = 0.0
+    for c in range(3):
+        inside = mean.argmax(axis=1) == c
+        rows = hypotheses[inside][:, :, c]
+        single = metrics.corrected_epistemic_calibration_error(
+            y[inside] == c, rows, n_bins=round(12 * inside.mean()), binning="nested"
+        )
+        total += inside.mean() * single.estimate
+    assert result.estimate == pytest.approx(total, abs=1e-14)
+
+
+def test_top_label_errors_of_opposite_sign_do_not_cancel():
+    # Class 0 is right with 0.8, class 1 with 0.4; both are predicted with 0.6.
+    hypotheses = np.repeat([[[0.6, 0.4]], [[0.4, 0.6]]], 500, axis=0)
+    y = np.repeat([0, 1, 1, 0], [400, 100, 200, 300])
+    task = metrics.top_label_task(y, hypotheses, bins=np.zeros(1000, dtype=int))
+    assert len(np.unique(task.bins)) == 2
+    result = metrics.top_label_epistemic_calibration_error(
+        y, hypotheses, bins=np.zeros(1000, dtype=int)
+    )
+    assert result.plug_in == pytest.approx(0.04)
+
+
+def test_ties_are_predicted_as_the_lowest_class():
+    hypotheses = np.array([[[0.1, 0.45, 0.45], [0.3, 0.35, 0.35], [0.2, 0.4, 0.4]]] * 2)
+    assert metrics.top_label_task([1, 2], hypotheses).predicted.tolist() == [1, 1]
+
+
+def test_joint_calibration_covers_classes_and_top_label():
+    """Over the same bins, the squared error of each is a part of that of all."""
+    y, hypotheses, _ = draw(500, n_classes=3, exponent=0.4)
+    task = metrics.top_label_task(y, hypotheses, n_bins=10)
+    bins = task.bins
+    joint = metrics.canonical_epistemic_calibration_error(y, hypotheses, bins=bins)
+    classes = metrics.classwise_epistemic_calibration_error(y, hypotheses, bins=[bins] * 3)
+    assert joint.estimate == pytest.approx(3 * classes.mean.estimate, abs=1e-14)
+    top = metrics.top_label_epistemic_calibration_error(y, hypotheses, bins=bins)
+    assert top.plug_in < joint.plug_in
+
+
+def test_classwise_second_order_error_is_that_of_the_classes():
+    rng = np.random.default_rng(0)
+    _, hypotheses, p = draw(300, n_classes=3)
+    n = rng.integers(1, 6, 300)
+    counts = np.stack([rng.multinomial(k, row) for k, row in zip(n, p, strict=True)])
+    result = metrics.classwise_second_order_error(counts, hypotheses)
+    for c in range(3):
+        single = metrics.second_order_error(counts[:, c], n, hypotheses[:, :, c])
+        assert result.classes[c].gap.estimate == pytest.approx(single.gap.estimate, abs=1e-13)
+    mean = metrics.mean_second_order_error(counts.T, n, hypotheses.transpose(2, 0, 1))
+    assert result.mean.reducible.estimate == pytest.approx(mean.reducible.estimate, abs=1e-13)
+    assert result.mean.reducible.ci_low == pytest.approx(mean.reducible.ci_low, abs=1e-12)
+    assert result.mean.dropped_mass == pytest.approx(np.mean(n == 1))
+
+
+# --- Bins
+
+
+@pytest.mark.parametrize("binning", ["nested", "moments"])
+def test_bins_do_not_depend_on_how_hypotheses_and_classes_are_numbered(binning):
+    _, hypotheses, _ = draw(700, n_classes=5)
+    rng = np.random.default_rng(0)
+    bins = metrics.assign_class_bins(hypotheses, binning=binning)
+    shuffled = hypotheses[:, :, rng.permutation(5)]
+    shuffled = np.take_along_axis(shuffled, np.argsort(rng.random((700, 8)))[:, :, None], axis=1)
+    np.testing.assert_array_equal(metrics.assign_class_bins(shuffled, binning=binning), bins)
+
+
+def test_estimates_do_not_depend_on_how_hypotheses_and_classes_are_numbered():
+    y, hypotheses, _ = draw(700, n_classes=5, exponent=0.6)
+    rng = np.random.default_rng(0)
+    order = rng.permutation(5)
+    other = hypotheses[:, rng.permutation(8)][:, :, order]
+    renamed = np.argsort(order)[y]
+    for function in (
+        metrics.canonical_epistemic_calibration_error,
+        metrics.top_label_epistemic_calibration_error,
+    ):
+        assert_twice(function(renamed, other), function(y, hypotheses), factor=1)
+    bins = metrics.assign_class_bins(hypotheses)
+    one, two = (
+        metrics.canonical_eece(*arguments, bins=bins)
+        for arguments in ((y, hypotheses), (renamed, other))
+    )
+    assert two.eece == pytest.approx(one.eece, abs=1e-13)
+    first, second = (
+        metrics.classwise_epistemic_calibration_error(*arguments)
+        for arguments in ((y, hypotheses), (renamed, other))
+    )
+    for c in range(5):
+        assert second.classes[c].estimate == pytest.approx(
+            first.classes[order[c]].estimate, abs=1e-13
+        )
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 7, 40])
+@pytest.mark.parametrize("binning", ["nested", "moments", "kmeans"])
+def test_bins_of_few_samples(n, binning):
+    _, hypotheses, _ = draw(n)
+    bins = metrics.assign_class_bins(hypotheses, binning=binning)
+    np.testing.assert_array_equal(np.unique(bins), np.arange(bins.max() + 1))
+    if binning == "nested" and n > 1:
+        assert np.bincount(bins).min() > 1
+
+
+def test_nested_bins_see_spread_at_equal_means():
+    wide = [[0.8, 0.1, 0.1], [0.1, 0.8, 0.1], [0.1, 0.1, 0.8]]
+    hypotheses = np.array([wide, np.full((3, 3), 1 / 3)] * 20)
+    bins = metrics.assign_class_bins(hypotheses)
+    assert len(set(bins[::2])) == len(set(bins[1::2])) == 1
+    assert bins[0] != bins[1]
+
+
+# --- Arguments
+
+FUNCTIONS = [
+    metrics.classwise_epistemic_calibration_error,
+    metrics.top_label_epistemic_calibration_error,
+    metrics.canonical_epistemic_calibration_error,
+    metrics.canonical_epistemic_calibration_test,
+    metrics.canonical_eece,
+]
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+@pytest.mark.parametrize(
+    ("axes", "message"),
+    [
+        ((0, 2, 1), r"transpose with \.transpose\(0, 2, 1\)"),
+        ((2, 0, 1), r"transpose with \.transpose\(1, 2, 0\)"),
+        ((1, 0, 2), r"transpose with \.transpose\(1, 0, 2\)"),
+    ],
+)
+def test_other_orders_of_axes_are_refused_with_the_remedy(function, axes, message):
+    y, hypotheses, _ = draw(20)
+    with pytest.raises(ValueError, match=message):
+        function(y, hypotheses.transpose(axes))
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_sums_within_a_thousandth_are_normalised_and_others_refused(function):
+    y, hypotheses, _ = draw(50)
+    bins = np.arange(50) % 5
+    if function is metrics.classwise_epistemic_calibration_error:
+        bins = [bins] * 4
+    exact, near = function(y, hypotheses, bins=bins), function(y, 0.9995 * hypotheses, bins=bins)
+    name = dataclasses.fields(exact)[0].name
+    if name == "mean":
+        exact, near, name = exact.mean, near.mean, "estimate"
+    assert getattr(near, name) == pytest.approx(getattr(exact, name), abs=1e-12)
+    with pytest.raises(ValueError, match="add up to 1; got sums in"):
+        function(y, 0.99 * hypotheses)
+
+
+@pytest.mark.parametrize(
+    ("labels", "message"),
+    [
+        ([0, 4], "classes 0 to 3"),
+        ([0, -1], "classes 0 to 3"),
+        ([0, 1.5], "classes 0 to 3"),
+        ([0, np.nan], "classes 0 to 3"),
+        (["0", "1"], "integers"),
+        ([[0], [1]], "shape"),
+        ([0, 1, 2], "2 samples, y_true has 3"),
+    ],
+)
+def test_wrong_labels_are_refused(labels, message):
+    _, hypotheses, _ = draw(2)
+    with pytest.raises(ValueError, match=message):
+        metrics.canonical_epistemic_calibration_error(labels, hypotheses)
+
+
+def test_wrong_hypotheses_are_refused():
+    y, hypotheses, _ = draw(6)
+    bad = hypotheses.copy()
+    bad[0, 0, 0] = np.nan
+    for rows, message in (
+        (bad, "NaN"),
+        (hypotheses[:, :, 0], "n_classes"),
+        (2 * hypotheses, r"in \[0, 1\]"),
+        (np.ones((6, 3, 1)), "two classes or more"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            metrics.canonical_epistemic_calibration_error(y, rows)
+    with pytest.raises(ValueError, match="alone in its bin"):
+        metrics.canonical_epistemic_calibration_error(y, hypotheses, bins=np.arange(6))
+    with pytest.raises(ValueError, match="alone in its bin"):
+        metrics.canonical_epistemic_calibration_test(y, hypotheses, bins=np.arange(6))
+    with pytest.raises(ValueError, match="binning must be one of"):
+        metrics.assign_class_bins(hypotheses, binning="grid")
+    with pytest.raises(ValueError, match="each of 4 classes"):
+        metrics.classwise_epistemic_calibration_error(y, hypotheses, bins=[y])
+    with pytest.raises(ValueError, match=r"\(6, 4\), got \(4, 6\)"):
+        metrics.classwise_second_order_error(np.ones((4, 6)), hypotheses)
+    with pytest.raises(ValueError, match=r"\(6, 4\), one for each"):
+        metrics.classwise_second_order_error(
+            np.ones((6, 4), dtype=int), hypotheses, epistemic_uncertainty=np.ones(6)
+        )
+
+
+def test_votes_and_half_precision_are_taken():
+    rng = np.random.default_rng(0)
+    votes = np.eye(3, dtype=np.uint8)[rng.integers(0, 3, (200, 5))]
+    y = rng.integers(0, 3, 200)
+    expected = metrics.canonical_epistemic_calibration_error(y, votes.astype(float))
+    for dtype in (np.uint8, np.float16, np.float32, bool):
+        result = metrics.canonical_epistemic_calibration_error(y, votes.astype(dtype))
+        assert result.estimate == pytest.approx(expected.estimate, abs=1e-7)

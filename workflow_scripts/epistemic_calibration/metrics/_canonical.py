@@ -1,0 +1,266 @@
+"""Sums over bins of the error of several classes, e = onehot(y) − Δ."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from epistemic_calibration.metrics._bins import hidden_variance
+from epistemic_calibration.metrics._classes import ClassSample
+from epistemic_calibration.metrics._interval import POWER, invert
+from epistemic_calibration.metrics._validation import BLOCK_SIZE
+from epistemic_calibration.metrics.corrected import CorrectedError
+from epistemic_calibration.metrics.eece import BinStatistics, EECEParts
+from epistemic_calibration.metrics.hypothesis_tests import HypothesisTest
+
+
+class _Bin(NamedTuple):
+    """What a bin of two samples or more says; Σ is the covariance of its errors."""
+
+    n: int
+    squared_error: float  # mean of e_i·e_k over ordered pairs
+    plug_in: float  # ‖mean e‖²
+    noise: float  # tr(T), T the sum of Σ_i = diag(Δ_i) − Δ_i Δ_iᵀ
+    pair_noise: float  # Σ_{i≠k} tr(Σ_i Σ_k)
+    noise_direction: float  # tr(T²)/tr(T)
+    pair_variance: float  # tr(Σ²)
+    variance_in_error: float  # gᵀΣg, g the mean of e
+    variance_in_noise: float  # tr(Σ²)/tr(Σ), the same for unit vectors g that lie as the noise
+
+
+def canonical_over_bins(sample: ClassSample, labels: np.ndarray, level: float) -> CorrectedError:
+    """Return the corrected canonical error of checked bins.
+
+    Raises
+    ------
+    ValueError
+        If every sample is alone in its bin.
+    """
+    from scipy.stats import norm
+
+    blocks = list(_blocks(sample, labels))
+    n_one_class = sum(len(y) for _, _, y in blocks if (y == y[0]).all())
+    parts = [_of_bin(*block, n_one_class) for block in blocks]
+    if not parts:
+        raise ValueError("every sample is alone in its bin: use fewer bins")
+    b = _Bin(*(np.array(column) for column in zip(*parts, strict=True)))
+    w, pairs, n_samples = b.n / b.n.sum(), b.n * (b.n - 1.0), int(b.n.sum())
+    estimate = float(w @ b.squared_error)
+    variance_at_zero = float(w**2 @ (2 * b.pair_variance / pairs))
+    # By how much the variance grows with the error, as the error lies in the bins and classes.
+    mass = float(w @ np.maximum(b.squared_error, 0))
+    calibrated_slope = float(4 * b.noise_direction.sum() / n_samples**2)
+    directions = b.variance_in_error / mass if mass > 0 else b.variance_in_noise
+    slope = float(4 * (w**2 / b.n) @ directions)
+    ci_low, ci_high = invert(estimate, variance_at_zero, slope, norm.ppf(0.5 + level / 2))
+    return CorrectedError(
+        estimate=estimate,
+        standard_error=float(np.sqrt(variance_at_zero + slope * max(estimate, 0.0))),
+        ci_low=ci_low,
+        ci_high=ci_high,
+        noise_floor=float(w @ (b.noise / b.n**2)),
+        minimum_detectable=_detectable(
+            # Exact for labels that are Categorical(Δ).
+            float((w / pairs) ** 2 @ (2 * b.pair_noise)),
+            # As if the error were spread evenly.
+            calibrated_slope,
+            level,
+        ),
+        plug_in=float(w @ b.plug_in),
+        dropped_mass=1 - n_samples / len(labels),
+        n_bins=len(parts),
+        confidence_level=level,
+    )
+
+
+def _detectable(variance_at_zero: float, slope: float, level: float) -> float:
+    """Return the error that a one-sided test finds with probability `POWER`, as if it were normal.
+
+    That is t = z_level·sqrt(variance_at_zero) + z_power·sqrt(variance_at_zero + slope·t).
+    """
+    from scipy.stats import norm
+
+    critical = norm.ppf(level) * np.sqrt(variance_at_zero)
+    z = norm.ppf(POWER)
+    middle = critical + slope * z**2 / 2
+    return float(middle + np.sqrt(middle**2 - critical**2 + z**2 * variance_at_zero))
+
+
+def _blocks(
+    sample: ClassSample, labels: np.ndarray
+) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+    """Yield errors, means and labels of the samples of every bin of two or more."""
+    order = np.argsort(labels, kind="stable")
+    error = sample.error()
+    for index in np.split(order, np.flatnonzero(np.diff(labels[order])) + 1):
+        if len(index) > 1:
+            yield error[index], sample.mean[index], sample.y[index]
+
+
+def _of_bin(error: np.ndarray, mean: np.ndarray, y: np.ndarray, n_one_class: int) -> _Bin:
+    n = len(error)
+    sums = error.sum(axis=0)
+    squared_error = float((sums @ sums - np.einsum("nc,nc->", error, error)) / (n * (n - 1)))
+    g = sums / n
+
+    # Σ_i of the samples and their sum.
+    total = np.diag(mean.sum(axis=0)) - mean.T @ mean
+    squares = np.einsum("nc,nc->n", mean, mean)
+    own = (squares - 2 * np.sum(mean**3, axis=1) + squares**2).sum()
+    noise = float(np.trace(total))
+    noise_square = float(np.vdot(total, total))
+
+    residual = error - g
+    seen = residual.T @ residual / (n - 1)
+    used = _at_least_hidden(seen, total / n, y, n_one_class)
+    trace = float(np.trace(used))
+    square = float(np.vdot(used, used))
+    # tr(S²) is larger than tr(Σ²), by the more the more classes there are. For two classes this
+    # takes nothing off.
+    pair_variance = square - (trace**2 - square) / (n - 1)
+    # g gᵀ − S/n has mean E[e]E[e]ᵀ; its trace is squared_error.
+    variance_in_error = max(float(g @ used @ g - np.vdot(used, seen) / n), 0.0)
+    return _Bin(
+        n=n,
+        squared_error=squared_error,
+        plug_in=float(g @ g),
+        noise=noise,
+        pair_noise=max(float(noise_square - own), 0.0),
+        noise_direction=noise_square / noise if noise > 0 else 0.0,
+        pair_variance=max(pair_variance, 0.0),
+        variance_in_error=variance_in_error,
+        variance_in_noise=max(pair_variance, 0.0) / trace if trace > 0 else 0.0,
+    )
+
+
+def _at_least_hidden(
+    seen: np.ndarray, noise: np.ndarray, y: np.ndarray, n_one_class: int
+) -> np.ndarray:
+    """Return the covariance seen, or one that labels all the same may hide if it is larger.
+
+    ``n_one_class`` is the number of samples of all such bins together.
+    """
+    if (y != y[0]).any():
+        return seen
+    variance = noise[y[0], y[0]]
+    if variance <= 0:
+        return seen
+    together = hidden_variance(np.array(np.inf), n_one_class)
+    hidden = noise * (max(hidden_variance(variance, len(y)), together) / variance)
+    return hidden if np.trace(hidden) > np.trace(seen) else seen
+
+
+def canonical_redraw_test(
+    sample: ClassSample, labels: np.ndarray, n_resamples: int, seed: int
+) -> HypothesisTest:
+    """Return the test of `canonical_over_bins`, labels drawn anew from Categorical(Δ)."""
+    order = np.argsort(labels, kind="stable")
+    order = order[np.bincount(labels)[labels[order]] > 1]
+    if len(order) == 0:
+        raise ValueError("every sample is alone in its bin: use fewer bins")
+    position = np.unique(labels[order], return_inverse=True)[1]
+    mean, y = sample.mean[order], sample.y[order]
+    n_samples, n_classes = mean.shape
+    n = np.bincount(position)
+    divisor = n_samples * (n - 1.0)
+    expected = np.stack([np.bincount(position, weights=column) for column in mean.T], axis=1)
+    # ‖e‖² for the class k: ‖Δ‖² + 1 − 2Δ_k.
+    squares = (np.einsum("nc,nc->n", mean, mean)[:, None] + 1 - 2 * mean) / divisor[position, None]
+    cell, row = position * n_classes, np.arange(n_samples)
+
+    def statistic(drawn: np.ndarray) -> float:
+        counts = np.bincount(cell + drawn, minlength=expected.size).reshape(expected.shape)
+        sums = counts - expected
+        of_bins = np.einsum("mc,mc->m", sums, sums)
+        return float(of_bins @ (1 / divisor) - squares[row, drawn].sum())
+
+    seen = statistic(y)
+    # P(Y >= c) in column c, padded by 0; two classes then are drawn as in the test of one.
+    half = 1 << ((n_classes - 1).bit_length() - 1)
+    at_least = np.zeros((n_samples, 2 * half))
+    at_least[:, 1:n_classes] = np.cumsum(mean[:, :0:-1], axis=1)[:, ::-1]
+    generator = np.random.default_rng(seed)
+    n_larger = 0
+    # Equal labels must count as equal although sums are rounded, and terms cancel.
+    rounding = 1e-12 * max(abs(seen), float(squares[row, y].sum()))
+    step = max(1, BLOCK_SIZE // n_samples)
+    for start in range(0, n_resamples, step):
+        uniform = generator.random((min(step, n_resamples - start), n_samples))
+        drawn = np.zeros(uniform.shape, dtype=np.intp)
+        jump = half
+        while jump:
+            drawn += jump * (uniform < at_least[row, drawn + jump])
+            jump //= 2
+        n_larger += sum(statistic(labels_) >= seen - rounding for labels_ in drawn)
+    return HypothesisTest(seen, (1 + n_larger) / (n_resamples + 1))
+
+
+def canonical_parts(
+    sample: ClassSample, labels: np.ndarray, reported: np.ndarray | None
+) -> EECEParts:
+    """Return EECE of several classes and its parts over checked bins.
+
+    ``reported`` is the epistemic uncertainty of a method that has one of its own.
+    """
+    count = np.bincount(labels)
+    n_samples, n_hypotheses, n_classes = sample.hypotheses.shape
+
+    def mean_in_bins(values: np.ndarray) -> np.ndarray:
+        return np.bincount(labels, weights=values) / count
+
+    def vector_in_bins(values: np.ndarray) -> np.ndarray:
+        return np.stack([mean_in_bins(column) for column in values.T], axis=1)
+
+    accuracy = np.bincount(labels * n_classes + sample.y, minlength=count.size * n_classes)
+    accuracy = accuracy.reshape(-1, n_classes) / count[:, None]
+    variance = sample.variance.sum(axis=1)
+    trust = variance if reported is None else reported
+
+    order = np.argsort(labels, kind="stable")
+    means = np.zeros((len(count), n_hypotheses, n_classes))
+    for index, rows in _rows_in_order(sample, order):
+        starts = np.flatnonzero(np.diff(labels[index], prepend=-1))
+        means[labels[index[starts]]] += np.add.reduceat(rows, starts, axis=0)
+    means /= count[:, None, None]
+    confidence = vector_in_bins(sample.mean)
+    squares = np.empty(n_samples)
+    # conf_j minus the mean of Δ is the mean of d_j in the bin.
+    centres = means - confidence[:, None]
+    for index, rows in _rows_in_order(sample, order):
+        rows -= sample.mean[index, None]
+        rows -= centres[labels[index]]
+        squares[index] = np.einsum("njc,njc->n", rows, rows)
+    statistics = BinStatistics(
+        count=count,
+        accuracy=accuracy,
+        confidence=confidence,
+        trust=mean_in_bins(trust),
+        variance=mean_in_bins(variance),
+        calibration=np.sum(vector_in_bins(sample.error()) ** 2, axis=1),
+        dispersion=mean_in_bins(squares) / n_hypotheses,
+        gap=np.einsum("mjc,mjc->m", accuracy[:, None] - means, accuracy[:, None] - means)
+        / n_hypotheses
+        - mean_in_bins(trust),
+    )
+
+    def total(values: np.ndarray) -> float:
+        return float(np.average(values, weights=count))
+
+    noise = 1 - np.einsum("nc,nc->n", sample.mean, sample.mean)
+    return EECEParts(
+        eece=total(np.abs(statistics.gap)),
+        calibration=total(statistics.calibration),
+        dispersion=total(statistics.dispersion),
+        reporting=total(statistics.variance - statistics.trust),
+        noise_floor=float(mean_in_bins(noise).sum() / n_samples),
+        bins=statistics,
+    )
+
+
+def _rows_in_order(
+    sample: ClassSample, order: np.ndarray
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    for block in sample.blocks:
+        yield order[block], sample.hypotheses[order[block]].astype(np.float64)

@@ -1,0 +1,250 @@
+"""Errors of every class against all others, and their means."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from epistemic_calibration.metrics._classes import ClassSample, check_class_hypotheses
+from epistemic_calibration.metrics._validation import check_bins
+from epistemic_calibration.metrics.binning import Binning, assign_bins
+from epistemic_calibration.metrics.corrected import (
+    CorrectedError,
+    corrected_epistemic_calibration_error,
+)
+from epistemic_calibration.metrics.over_tasks import mean_corrected_error
+from epistemic_calibration.metrics.second_order import (
+    SecondOrderError,
+    contributions,
+    summarize,
+)
+
+Result = TypeVar("Result", CorrectedError, SecondOrderError)
+
+
+@dataclass(frozen=True)
+class Classwise(Generic[Result]):
+    """A result for every class against all others, and for their mean.
+
+    Attributes
+    ----------
+    mean : CorrectedError or SecondOrderError
+        Its interval allows for classes having the same inputs.
+    classes : tuple of CorrectedError or SecondOrderError
+        One for each class.
+    """
+
+    mean: Result
+    classes: tuple[Result, ...]
+
+
+def classwise_epistemic_calibration_error(
+    y_true: ArrayLike,
+    hypotheses: ArrayLike,
+    *,
+    n_bins: int = 50,
+    binning: Binning = "nested",
+    random_state: int = 0,
+    bins: Sequence[ArrayLike] | None = None,
+    confidence_level: float = 0.95,
+    n_resamples: int = 499,
+) -> Classwise[CorrectedError]:
+    """Return corrected estimates of the TECE of every class against all others.
+
+    Parameters
+    ----------
+    y_true : array-like of int, shape (n_samples,)
+        Classes 0, ..., n_classes − 1.
+    hypotheses : array-like of shape (n_samples, n_hypotheses, n_classes)
+        Probabilities of the classes, which add up to 1 within 1e-3 and are normalised.
+    n_bins, binning, random_state
+        Of each class, as in :func:`assign_bins`; the seed is also that of the mean's interval.
+    bins : sequence over classes of array-like of int, shape (n_samples,), optional
+        Bins made before, which must not depend on labels.
+    confidence_level : float in (0, 1), default 0.95
+    n_resamples : int >= 2, default 499
+        As in :func:`mean_corrected_error`.
+
+    Returns
+    -------
+    Classwise of CorrectedError
+        The mean over classes, not their sum: for two classes, the error of either.
+
+    Raises
+    ------
+    ValueError
+        If labels are not these classes, hypotheses do not have this shape, are not in [0, 1], or
+        do not add up to 1 over the last axis, lengths differ, there are not as many ``bins`` as
+        classes, or as in :func:`corrected_epistemic_calibration_error`.
+
+    See Also
+    --------
+    canonical_epistemic_calibration_error : of all classes jointly.
+
+    References
+    ----------
+    Kull et al., 2019, "Beyond temperature scaling: obtaining well-calibrated multiclass
+    probabilities with Dirichlet calibration", arXiv 1910.12656 (class-wise calibration).
+
+    Examples
+    --------
+    The first class is predicted rightly; 0.125 of the other two should change places.
+
+    >>> import numpy as np
+    >>> from epistemic_calibration import metrics
+    >>> labels = np.repeat([0, 1, 2], [400, 100, 300])
+    >>> hypotheses = np.full((800, 5, 3), [0.5, 0.25, 0.25])
+    >>> error = metrics.classwise_epistemic_calibration_error(labels, hypotheses)
+    >>> [round(of_class.estimate, 3) for of_class in error.classes]
+    [-0.0, 0.015, 0.015]
+    >>> error.mean.ci_low < 2 * 0.125**2 / 3 < error.mean.ci_high
+    True
+    """
+    sample = ClassSample(y_true, hypotheses)
+    partitions = _bins_of_classes(sample, n_bins, binning, random_state, bins)
+    labels = [(sample.y == c).astype(np.intp) for c in range(sample.n_classes)]
+    return Classwise(
+        mean=mean_corrected_error(
+            labels,
+            list(sample.mean.T),
+            partitions,
+            confidence_level=confidence_level,
+            n_resamples=n_resamples,
+            random_state=random_state,
+        ),
+        classes=tuple(
+            corrected_epistemic_calibration_error(
+                labels[c],
+                sample.hypotheses[:, :, c],
+                bins=partitions[c],
+                confidence_level=confidence_level,
+            )
+            for c in range(sample.n_classes)
+        ),
+    )
+
+
+def classwise_second_order_error(
+    n_labels: ArrayLike,
+    hypotheses: ArrayLike,
+    *,
+    epistemic_uncertainty: ArrayLike | None = None,
+    exchangeable: bool = True,
+    n_bins: int = 50,
+    binning: Binning = "nested",
+    bins: Sequence[ArrayLike] | None = None,
+    groups: ArrayLike | None = None,
+    random_state: int = 0,
+    confidence_level: float = 0.95,
+) -> Classwise[SecondOrderError]:
+    """Return the second-order error of every class against all others, from counts of labels.
+
+    Parameters
+    ----------
+    n_labels : array-like of int, shape (n_samples, n_classes)
+        Labels of each class that an input has; inputs with fewer than two are dropped.
+    hypotheses : array-like of shape (n_samples, n_hypotheses, n_classes)
+        As in :func:`classwise_epistemic_calibration_error`.
+    epistemic_uncertainty : array-like of shape (n_samples, n_classes), optional
+        Reported by the method for each class.
+    bins : sequence over classes of array-like of int, shape (n_samples,), optional
+    exchangeable, n_bins, binning, groups, random_state, confidence_level
+        As in :func:`second_order_error`.
+
+    Returns
+    -------
+    Classwise of SecondOrderError
+        In the mean, ``share`` and ``slope`` are ratios of means over classes.
+
+    Raises
+    ------
+    ValueError
+        If ``n_labels`` are not integers >= 0 of this shape, there are not as many uncertainties
+        or bins as classes, or as in :func:`second_order_error` and
+        :func:`classwise_epistemic_calibration_error`.
+
+    See Also
+    --------
+    mean_second_order_error : of tasks that are not classes.
+
+    Examples
+    --------
+    Three classes, five labels for each of 500 inputs, hypotheses distributed as the truth is:
+
+    >>> import numpy as np
+    >>> from epistemic_calibration import metrics
+    >>> rng = np.random.default_rng(0)
+    >>> p, *rows = rng.dirichlet([2, 2, 2], (21, 500))
+    >>> hypotheses = np.stack(rows, axis=1)
+    >>> result = metrics.classwise_second_order_error(rng.multinomial(5, p), hypotheses)
+    >>> len(result.classes), result.mean.gap.ci_low < 0 < result.mean.gap.ci_high
+    (3, True)
+    """
+    rows = check_class_hypotheses(hypotheses)
+    n_samples, _, n_classes = rows.shape
+    counts = np.asarray(n_labels)
+    if counts.shape != (n_samples, n_classes):
+        raise ValueError(
+            "n_labels must have shape (n_samples, n_classes) as hypotheses have, "
+            f"({n_samples}, {n_classes}), got {counts.shape}"
+        )
+    uncertainty: Sequence[np.ndarray | None] = [None] * n_classes
+    if epistemic_uncertainty is not None:
+        reported = np.asarray(epistemic_uncertainty)
+        if reported.shape != (n_samples, n_classes):
+            raise ValueError(
+                f"epistemic_uncertainty must have shape ({n_samples}, {n_classes}), one for each "
+                f"class, got {reported.shape}"
+            )
+        uncertainty = list(reported.T)
+    _check_number_of_bins(bins, n_classes)
+    tasks = [
+        contributions(
+            counts[:, c],
+            counts.sum(axis=1),
+            rows[:, :, c],
+            epistemic_uncertainty=uncertainty[c],
+            exchangeable=exchangeable,
+            n_bins=n_bins,
+            binning=binning,
+            bins=None if bins is None else bins[c],
+            random_state=random_state,
+        )
+        for c in range(n_classes)
+    ]
+    of_classes = (
+        summarize([task], groups=groups, confidence_level=confidence_level) for task in tasks
+    )
+    return Classwise(
+        mean=summarize(tasks, groups=groups, confidence_level=confidence_level),
+        classes=tuple(of_classes),
+    )
+
+
+def _bins_of_classes(
+    sample: ClassSample,
+    n_bins: int,
+    binning: Binning,
+    random_state: int,
+    given: Sequence[ArrayLike] | None,
+) -> list[np.ndarray]:
+    _check_number_of_bins(given, sample.n_classes)
+    if given is not None:
+        return [check_bins(labels, n_samples=len(sample.y)) for labels in given]
+    return [
+        assign_bins(
+            sample.hypotheses[:, :, c], n_bins=n_bins, binning=binning, random_state=random_state
+        )
+        for c in range(sample.n_classes)
+    ]
+
+
+def _check_number_of_bins(bins: Sequence[ArrayLike] | None, n_classes: int) -> None:
+    if bins is not None and len(bins) != n_classes:
+        raise ValueError(
+            f"bins must have one array for each of {n_classes} classes, got {len(bins)}"
+        )

@@ -1,0 +1,376 @@
+"""Epistemic calibration of several classes: of the predicted one, and of all jointly.
+
+Labels are 0, ..., n_classes − 1 and hypotheses (n_samples, n_hypotheses, n_classes); Δ is their
+mean, a vector for each input. Canonical calibration implies that of the predicted class and
+of each class; neither implies the other or canonical calibration (Vaicenavicius et al., 2019).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from epistemic_calibration.metrics._canonical import (
+    canonical_over_bins,
+    canonical_parts,
+    canonical_redraw_test,
+)
+from epistemic_calibration.metrics._classes import ClassSample
+from epistemic_calibration.metrics._validation import (
+    check_bins,
+    check_fraction,
+    check_positive_integer,
+    check_uncertainty,
+)
+from epistemic_calibration.metrics.binning import Binning, assign_bins
+from epistemic_calibration.metrics.class_binning import ClassBinning, class_bins
+from epistemic_calibration.metrics.corrected import (
+    CorrectedError,
+    corrected_epistemic_calibration_error,
+)
+from epistemic_calibration.metrics.eece import EECEParts
+from epistemic_calibration.metrics.hypothesis_tests import HypothesisTest
+
+
+class TopLabelTask(NamedTuple):
+    """Whether the predicted class is right, as a binary task.
+
+    Attributes
+    ----------
+    y_true : ndarray of int, shape (n_samples,)
+        1 where the label is the predicted class.
+    hypotheses : ndarray of shape (n_samples, n_hypotheses)
+        Probability of the predicted class.
+    predicted : ndarray of int, shape (n_samples,)
+        The class of largest Δ, the lowest of several.
+    bins : ndarray of int, shape (n_samples,)
+        Bins within the predicted classes.
+    """
+
+    y_true: np.ndarray
+    hypotheses: np.ndarray
+    predicted: np.ndarray
+    bins: np.ndarray
+
+
+def top_label_task(
+    y_true: ArrayLike,
+    hypotheses: ArrayLike,
+    *,
+    n_bins: int = 50,
+    binning: Binning = "nested",
+    random_state: int = 0,
+    bins: ArrayLike | None = None,
+) -> TopLabelTask:
+    """Return whether the predicted class is right, as a task of which binary metrics can be had.
+
+    Parameters
+    ----------
+    y_true, hypotheses
+        As in :func:`classwise_epistemic_calibration_error`.
+    n_bins, binning, random_state
+        As in :func:`assign_bins`. Every predicted class has its share of the bins, at least
+        one.
+    bins : array-like of int, shape (n_samples,), optional
+        Bins made before, which must not depend on labels; they are divided by predicted class.
+
+    Raises
+    ------
+    ValueError
+        As in :func:`classwise_epistemic_calibration_error`.
+
+    See Also
+    --------
+    top_label_epistemic_calibration_error : the error of this task.
+
+    References
+    ----------
+    Gupta and Ramdas, 2021, "Top-label calibration and multiclass-to-binary reductions",
+    arXiv 2107.08353.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from epistemic_calibration import metrics
+    >>> hypotheses = np.repeat([[[0.5, 0.25, 0.25]], [[0.25, 0.25, 0.5]]], 100, axis=0)
+    >>> task = metrics.top_label_task(np.repeat([0, 2], 100), hypotheses)
+    >>> task.predicted[[0, 199]], task.bins[[0, 199]], task.y_true[[0, 199]]
+    (array([0, 2]), array([0, 1]), array([1, 1]))
+    >>> metrics.epistemic_calibration_test(task.y_true, task.hypotheses, bins=task.bins).p_value
+    0.001
+    """
+    sample = ClassSample(y_true, hypotheses)
+    n_samples, predicted = len(sample.y), sample.top
+    rows = np.take_along_axis(sample.hypotheses, predicted[:, None, None], axis=2)[:, :, 0]
+    n_bins = check_positive_integer(n_bins, name="n_bins")
+    if bins is None:
+        labels = np.empty(n_samples, dtype=np.intp)
+        for c in np.unique(predicted):
+            inside = predicted == c
+            labels[inside] = assign_bins(
+                rows[inside],
+                n_bins=max(1, round(n_bins * np.count_nonzero(inside) / n_samples)),
+                binning=binning,
+                random_state=random_state,
+            )
+    else:
+        labels = check_bins(bins, n_samples=n_samples)
+    labels = np.unique(predicted * (labels.max() + 1) + labels, return_inverse=True)[1]
+    return TopLabelTask((sample.y == predicted).astype(np.intp), rows, predicted, labels)
+
+
+def top_label_epistemic_calibration_error(
+    y_true: ArrayLike,
+    hypotheses: ArrayLike,
+    *,
+    n_bins: int = 50,
+    binning: Binning = "nested",
+    random_state: int = 0,
+    bins: ArrayLike | None = None,
+    confidence_level: float = 0.95,
+) -> CorrectedError:
+    """Return a corrected estimate of the TECE of the predicted class, given which it is.
+
+    With k the class of largest Δ, it estimates E[(P(Y = k | Π) − Δ_k)²] over bins within every
+    predicted class, so that classes predicted with too much confidence do not make up for
+    others predicted with too little.
+
+    Parameters
+    ----------
+    y_true, hypotheses, n_bins, binning, random_state, bins
+        As in :func:`top_label_task`.
+    confidence_level : float in (0, 1), default 0.95
+
+    Raises
+    ------
+    ValueError
+        As in :func:`classwise_epistemic_calibration_error`.
+
+    See Also
+    --------
+    top_label_task : the binary task, for other metrics of it.
+
+    References
+    ----------
+    Gupta and Ramdas, 2021, "Top-label calibration and multiclass-to-binary reductions",
+    arXiv 2107.08353.
+
+    Examples
+    --------
+    Class 0 is right more often than 0.6, class 1 less often by as much.
+
+    >>> import numpy as np
+    >>> from epistemic_calibration import metrics
+    >>> hypotheses = np.repeat([[[0.6, 0.2, 0.2]], [[0.2, 0.6, 0.2]]], 1000, axis=0)
+    >>> labels = np.repeat([0, 1, 1, 2], [800, 200, 400, 600])
+    >>> error = metrics.top_label_epistemic_calibration_error(labels, hypotheses)
+    >>> error.ci_low < 0.2**2 < error.ci_high, error.n_bins
+    (True, 2)
+    """
+    task = top_label_task(
+        y_true, hypotheses, n_bins=n_bins, binning=binning, random_state=random_state, bins=bins
+    )
+    return corrected_epistemic_calibration_error(
+        task.y_true, task.hypotheses, bins=task.bins, confidence_level=confidence_level
+    )
+
+
+def canonical_epistemic_calibration_error(
+    y_true: ArrayLike,
+    hypotheses: ArrayLike,
+    *,
+    n_bins: int = 50,
+    binning: ClassBinning = "nested",
+    random_state: int = 0,
+    bins: ArrayLike | None = None,
+    confidence_level: float = 0.95,
+) -> CorrectedError:
+    """Return a corrected estimate of the canonical TECE, E‖E[e | Π]‖² with e = onehot(y) − Δ.
+
+    In a bin, (‖Σe‖² − Σ‖e‖²)/(n(n−1)) has mean ‖E[e | bin]‖² whatever n is. Its variance, of a
+    U-statistic, is 4gᵀΣg/n + 2tr(Σ²)/(n(n−1)), g the mean and Σ the covariance of e in the bin.
+    As of one class, bins can hide error but not invent it.
+
+    Parameters
+    ----------
+    y_true, hypotheses
+        As in :func:`classwise_epistemic_calibration_error`.
+    n_bins, binning, random_state
+        As in :func:`assign_class_bins`.
+    bins : array-like of int, shape (n_samples,), optional
+        Bins made before; they must not depend on ``y_true``. Then the three arguments above are
+        not used.
+    confidence_level : float in (0, 1), default 0.95
+
+    Returns
+    -------
+    CorrectedError
+        A sum over classes: for two, everything is twice what
+        :func:`corrected_epistemic_calibration_error` has for either over the same bins, but for
+        ``minimum_detectable``, which takes the estimate as normal here and so promises more power
+        than there is where classes are rare.
+
+    Raises
+    ------
+    ValueError
+        As in :func:`classwise_epistemic_calibration_error`, or if every sample is alone in its
+        bin.
+
+    See Also
+    --------
+    canonical_epistemic_calibration_test : an exact test that it is 0.
+
+    References
+    ----------
+    Vaicenavicius et al., 2019, "Evaluating model calibration in classification" (canonical
+    calibration); Kumar, Liang and Ma, 2019, "Verified uncertainty calibration" (correction).
+
+    Examples
+    --------
+    The first class is predicted rightly; 0.125 of the other two should change places.
+
+    >>> import numpy as np
+    >>> from epistemic_calibration import metrics
+    >>> labels = np.repeat([0, 1, 2], [400, 100, 300])
+    >>> hypotheses = np.full((800, 5, 3), [0.5, 0.25, 0.25])
+    >>> error = metrics.canonical_epistemic_calibration_error(labels, hypotheses)
+    >>> error.plug_in
+    0.03125
+    >>> error.ci_low < 2 * 0.125**2 < error.ci_high
+    True
+    """
+    sample = ClassSample(y_true, hypotheses)
+    level = check_fraction(confidence_level, name="confidence_level")
+    labels = class_bins(
+        sample, n_bins=n_bins, binning=binning, random_state=random_state, given=bins
+    )
+    return canonical_over_bins(sample, labels, level)
+
+
+def canonical_epistemic_calibration_test(
+    y_true: ArrayLike,
+    hypotheses: ArrayLike,
+    *,
+    n_bins: int = 50,
+    binning: ClassBinning = "nested",
+    random_state: int = 0,
+    bins: ArrayLike | None = None,
+    n_resamples: int = 999,
+) -> HypothesisTest:
+    """Test that P(Y | Π) = Δ, for all classes jointly.
+
+    The statistic is the corrected canonical error; labels are drawn anew from Categorical(Δ), so
+    that the p-value is exact for any number of samples, classes and bins.
+
+    Parameters
+    ----------
+    y_true, hypotheses, n_bins, binning, bins
+        As in :func:`canonical_epistemic_calibration_error`. Fewer bins find errors of the mean
+        in fewer samples.
+    random_state : int, default 0
+        Seed of the bins and of the labels drawn.
+    n_resamples : int >= 1, default 999
+
+    Raises
+    ------
+    ValueError
+        As there, or if ``n_resamples`` is not an integer >= 1.
+
+    See Also
+    --------
+    epistemic_calibration_test : of one class.
+
+    References
+    ----------
+    Vaicenavicius et al., 2019, "Evaluating model calibration in classification"; Widmann et
+    al., 2019, "Calibration tests in multi-class classification".
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from epistemic_calibration import metrics
+    >>> hypotheses = np.full((90, 2, 3), 1 / 3)
+    >>> metrics.canonical_epistemic_calibration_test(np.arange(90) % 3, hypotheses).p_value
+    1.0
+    >>> metrics.canonical_epistemic_calibration_test(np.zeros(90), hypotheses).p_value
+    0.001
+    """
+    sample = ClassSample(y_true, hypotheses)
+    n_resamples = check_positive_integer(n_resamples, name="n_resamples")
+    labels = class_bins(
+        sample, n_bins=n_bins, binning=binning, random_state=random_state, given=bins
+    )
+    return canonical_redraw_test(sample, labels, n_resamples, random_state)
+
+
+def canonical_eece(
+    y_true: ArrayLike,
+    hypotheses: ArrayLike,
+    *,
+    epistemic_uncertainty: ArrayLike | None = None,
+    n_bins: int = 100,
+    binning: ClassBinning = "kmeans",
+    random_state: int = 0,
+    bins: ArrayLike | None = None,
+) -> EECEParts:
+    """Return the canonical EECE with the parts that it is made of.
+
+    Equation 9 of the paper with vectors for numbers. With e = onehot(y) − Δ, d_j = h_j − Δ, and
+    conf_j and the frequencies acc as vectors over classes, in every bin, exactly,
+
+        (1/H) Σ_j ‖acc − conf_j‖² − trust = g² − W + (variance − trust),
+
+    g² the squared norm of the mean of e, W the mean over j of the trace of the covariance of d_j
+    in the bin, variance and trust the mean of EU, a sum over classes.
+
+    Parameters
+    ----------
+    y_true, hypotheses
+        As in :func:`classwise_epistemic_calibration_error`.
+    epistemic_uncertainty : array-like of shape (n_samples,), optional
+        What the method reports, >= 0; by default the variances (ddof 0) of the hypotheses,
+        summed over classes.
+    n_bins, binning, random_state, bins
+        As in :func:`assign_class_bins`; the default, K-means on the hypotheses, is that of the
+        paper. ``conf_j`` is of the j-th hypothesis as numbered.
+
+    Returns
+    -------
+    EECEParts
+        In ``bins``, ``accuracy`` and ``confidence`` have shape (n_bins, n_classes).
+
+    Raises
+    ------
+    ValueError
+        As there, or if the uncertainty is not finite and >= 0.
+
+    See Also
+    --------
+    decompose_eece : the same for one class, half as large for two.
+
+    References
+    ----------
+    Hoarau, arXiv 2606.10777, equation 9.
+
+    Examples
+    --------
+    One bin, in which the hypotheses trade places; W hides all of the error.
+
+    >>> from epistemic_calibration import metrics
+    >>> one, two = [0.5, 0.25, 0.25], [0.25, 0.5, 0.25]
+    >>> parts = metrics.canonical_eece([0, 1], [[one, two], [two, one]], bins=[0, 0])
+    >>> parts.calibration, parts.dispersion, parts.eece
+    (0.09375, 0.03125, 0.0625)
+    """
+    sample = ClassSample(y_true, hypotheses)
+    labels = class_bins(
+        sample, n_bins=n_bins, binning=binning, random_state=random_state, given=bins
+    )
+    reported = (
+        None
+        if epistemic_uncertainty is None
+        else check_uncertainty(epistemic_uncertainty, n_samples=len(sample.y))
+    )
+    return canonical_parts(sample, labels, reported)
