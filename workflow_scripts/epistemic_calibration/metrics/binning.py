@@ -243,7 +243,8 @@ def _bins_of_equal_mass(
     # Predictions of exactly 0 or 1 have no mass but must have a place.
     mass = np.bincount(labels, weights=np.sqrt(mean * (1 - mean)) + 1e-12)
     middle = (np.cumsum(mass) - mass / 2) / mass.sum()
-    bins = np.floor(middle * n_bins).astype(np.intp)[labels]
+    # The middle of the last may be rounded to 1.
+    bins = np.minimum(np.floor(middle * n_bins), n_bins - 1).astype(np.intp)[labels]
     counts = np.bincount(bins, minlength=n_bins)
     merged = np.arange(n_bins)
     kept = np.flatnonzero(counts).tolist()
