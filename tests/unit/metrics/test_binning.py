@@ -226,11 +226,9 @@ def test_kmeans_does_not_depend_on_the_numbers_of_hypotheses():
     assert len(set(zip(bins, other, strict=True))) == len(set(bins)) == len(set(other))
 
 
-@pytest.mark.parametrize("certain", [0.0, 1.0])
-def test_a_prediction_without_mass_at_the_end_has_a_place(certain):
-    # It has so little of the mass that its middle is the end, up to rounding.
-    mean = np.append(np.random.default_rng(0).uniform(0.05, 0.5, 49_999), certain)
-    mean = mean if certain else 1 - mean
-    labels = coarse_bins(mean, 50)
-    assert labels[-1] == labels[np.abs(mean[:-1] - mean[-1]).argmin()]
-    assert np.bincount(labels).min() > 1
+def test_a_prediction_without_mass_at_the_end_has_a_place():
+    # It has so little of the mass that its middle is the end, or by rounding beyond.
+    for seed in range(20):
+        mean = np.append(np.random.default_rng(seed).uniform(0.05, 0.5, 4999), 1.0)
+        labels = coarse_bins(mean, 50)
+        assert labels[-1] == labels[mean[:-1].argmax()] == labels.max() == 15
