@@ -129,6 +129,9 @@ def test_broken_methods_and_a_killed_job_spoil_nobody_elses_results(project):
         # No half of a job is left behind.
         assert not list((project.folder / SEED / "hypotheses").glob(f"{name}/*.npz"))
     after = contents(project.folder / "results" / "digits")
+    # They compare every method with all others.
+    for found in (before, after):
+        found.pop(Path(SEED).relative_to("results/digits") / "bounds.csv")
     assert {path: after[path] for path in before} == before
     assert (project.folder / SEED / "scores" / "healthy.csv").is_file()
 
