@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from epistemic_calibration import metrics
-from epistemic_calibration._evaluation_text import interval, number, points
+from epistemic_calibration._evaluation_text import in_points, interval, number
 from epistemic_calibration.evaluation import LEAST_SAMPLES, check_n_bins, default_n_bins
 from epistemic_calibration.metrics import CorrectedError, ErrorDifference
 
@@ -59,8 +59,7 @@ class Comparison:
         lines = [f"{'':<{width}}{'Brier':>8}{'Corrected TECE':>16}  {'interval':<19} in points"]
         lines += [
             f"{name:<{width}}{number(self.brier[name]):>8}{number(error.estimate):>16}  "
-            f"{interval(error):<19} {points(error.estimate)} "
-            f"[{points(error.ci_low)}, {points(error.ci_high)}]"
+            f"{interval(error):<19} {in_points(error)}"
             for name, error in self.errors.items()
         ]
         lines += [

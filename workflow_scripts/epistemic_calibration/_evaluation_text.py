@@ -6,6 +6,7 @@ import math
 import textwrap
 from typing import TYPE_CHECKING
 
+from epistemic_calibration.evaluation import ECE_N_BINS, LEAST_SAMPLES
 from epistemic_calibration.metrics import CorrectedError, Estimate
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ def summary(e: Evaluation) -> str:
         "",
         _row("Accuracy", e.accuracy, points=False, indent=""),
         _row("Brier score", e.brier, points=False, indent=""),
-        f"{'ECE':<34}{number(e.ece):>9}  in 10 bins, noise of the labels included",
+        f"{'ECE':<34}{number(e.ece):>9}  in {ECE_N_BINS} bins, noise of the labels included",
         "",
         f"{'Is the mean right?':<36}{'squared':>7}  {'interval':<19} off by, in points",
     ]
@@ -87,8 +88,8 @@ def on_mean(e: Evaluation) -> str:
     """Return what to conclude of the mean prediction."""
     if e.tece is None:
         return (
-            f"Nothing can be said of calibration from {_inputs(e.n_samples)}: it takes 11, and "
-            f"some hundreds to see an error of ten points."
+            f"Nothing can be said of calibration from {_inputs(e.n_samples)}: it takes "
+            f"{LEAST_SAMPLES}, and some hundreds to see an error of ten points."
         )
     tece, p = e.tece, e.tests["epistemic_calibration"].p_value
     rejected = p <= 1 - e.confidence_level
@@ -114,7 +115,7 @@ def on_size(e: Evaluation) -> str:
     """Return what to conclude of the size of the uncertainty."""
     if e.reported_error is None:
         return "With one hypothesis for each input there is no uncertainty to judge."
-    if e.n_samples < 11:
+    if e.n_samples < LEAST_SAMPLES:
         return f"Nothing can be said of its size from {_inputs(e.n_samples)}."
     if e.second_order is not None:
         return _on_size_seen(e)
@@ -215,10 +216,11 @@ def _row(
     label: str, value: Estimate | CorrectedError, *, points: bool = True, indent: str = "  "
 ) -> str:
     line = f"{indent + label:<34}{number(value.estimate):>9}  {interval(value):<19}"
-    return f"{line} {_in_points(value)}" if points else line
+    return f"{line} {in_points(value)}" if points else line
 
 
-def _in_points(value: Estimate | CorrectedError) -> str:
+def in_points(value: Estimate | CorrectedError) -> str:
+    """Return a squared error and its interval in points."""
     return f"{points(value.estimate)} [{points(value.ci_low)}, {points(value.ci_high)}]"
 
 

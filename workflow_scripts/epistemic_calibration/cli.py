@@ -25,9 +25,9 @@ PROG = "epistemic-calibration"
 _FILE = ".npz or .csv file of predictions"
 _FILES = """\
 A file of predictions is an .npz with `hypotheses` (n_samples, n_hypotheses) and `y_true`
-(n_samples,), or a .csv with a column y_true and one column for each hypothesis. Both may hold
-`prediction` and `epistemic_uncertainty`, where the model reports its own, and several labels
-per input as `n_positive` and `n_labels`.
+(n_samples,), or a .csv with a column y_true and one column for each hypothesis, named h0, h1, ...
+Both may hold `prediction` and `epistemic_uncertainty`, where the model reports its own, and several
+labels per input as `n_positive` and `n_labels`.
 """
 #: What `evaluate` takes from a file.
 _ARRAYS = ("prediction", "epistemic_uncertainty", "n_positive", "n_labels", "exchangeable")

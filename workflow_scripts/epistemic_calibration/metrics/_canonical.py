@@ -9,9 +9,9 @@ import numpy as np
 
 from epistemic_calibration.metrics._bins import hidden_variance
 from epistemic_calibration.metrics._classes import ClassSample
-from epistemic_calibration.metrics._interval import POWER, invert
+from epistemic_calibration.metrics._interval import detectable
 from epistemic_calibration.metrics._validation import BLOCK_SIZE
-from epistemic_calibration.metrics.corrected import CorrectedError
+from epistemic_calibration.metrics.corrected import CorrectedError, result_of_form
 from epistemic_calibration.metrics.eece import BinStatistics, EECEParts
 from epistemic_calibration.metrics.hypothesis_tests import HypothesisTest
 
@@ -54,38 +54,23 @@ def canonical_over_bins(sample: ClassSample, labels: np.ndarray, level: float) -
     calibrated_slope = float(4 * b.noise_direction.sum() / n_samples**2)
     directions = b.variance_in_error / mass if mass > 0 else b.variance_in_noise
     slope = float(4 * (w**2 / b.n) @ directions)
-    ci_low, ci_high = invert(estimate, variance_at_zero, slope, norm.ppf(0.5 + level / 2))
-    return CorrectedError(
+    return result_of_form(
         estimate=estimate,
-        standard_error=float(np.sqrt(variance_at_zero + slope * max(estimate, 0.0))),
-        ci_low=ci_low,
-        ci_high=ci_high,
+        plug_in=float(w @ b.plug_in),
         noise_floor=float(w @ (b.noise / b.n**2)),
-        minimum_detectable=_detectable(
+        variance_at_zero=variance_at_zero,
+        minimum_detectable=detectable(
             # Exact for labels that are Categorical(Δ).
             float((w / pairs) ** 2 @ (2 * b.pair_noise)),
             # As if the error were spread evenly.
             calibrated_slope,
-            level,
+            norm.ppf(level),
         ),
-        plug_in=float(w @ b.plug_in),
+        slope=slope,
         dropped_mass=1 - n_samples / len(labels),
         n_bins=len(parts),
-        confidence_level=level,
+        level=level,
     )
-
-
-def _detectable(variance_at_zero: float, slope: float, level: float) -> float:
-    """Return the error that a one-sided test finds with probability `POWER`, as if it were normal.
-
-    That is t = z_level·sqrt(variance_at_zero) + z_power·sqrt(variance_at_zero + slope·t).
-    """
-    from scipy.stats import norm
-
-    critical = norm.ppf(level) * np.sqrt(variance_at_zero)
-    z = norm.ppf(POWER)
-    middle = critical + slope * z**2 / 2
-    return float(middle + np.sqrt(middle**2 - critical**2 + z**2 * variance_at_zero))
 
 
 def _blocks(

@@ -15,14 +15,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
-from epistemic_calibration.metrics._groups import group_sums
+from epistemic_calibration.metrics._groups import form_of_pairs, group_sums
 from epistemic_calibration.metrics._interval import (
-    POWER,
     chi_square_quantile,
-    invert,
+    detectable,
     skewness_of,
 )
-from epistemic_calibration.metrics.corrected import CorrectedError
+from epistemic_calibration.metrics.corrected import CorrectedError, result_of_form
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -191,8 +190,6 @@ def squares_of_means(
     2 Σ_{uv} a_u a_v Σ_{g≠h} (S_gu S_gv)(S_hu S_hv); where they are μ, that of 2 Σ_g Σ_u a_u μ_u
     (n_u − n_gu) S_gu is added.
     """
-    from scipy.stats import norm
-
     offsets = np.cumsum([0] + [labels.max() + 1 for _, labels, _ in parts])
     values, labels, groups = (
         np.concatenate(arrays)
@@ -231,11 +228,7 @@ def squares_of_means(
     factor = np.sqrt(n_inside / np.maximum(n_inside - 1, 1)) * used
     residual = (values - means[labels]) * factor[labels]
     residuals = group_sums(residual, labels, groups, n_groups, n_bins)
-    products = (residuals.T @ residuals).toarray()
-    of_pairs = products**2 - (residuals.power(2).T @ residuals.power(2)).toarray()
-    variance_at_zero = max(float(2 * shares @ of_pairs @ shares), 0.0)
-    scaled = products * shares
-    third_cumulant = 8 * float(np.sum((scaled @ scaled) * scaled.T))
+    _, variance_at_zero, third_cumulant = form_of_pairs(residuals, shares)
 
     def linear_variance(means: np.ndarray) -> float:
         influence = residuals @ (2 * shares * n * means)
@@ -250,33 +243,17 @@ def squares_of_means(
     slope = even
     if error.sum() > 0:
         slope = linear_variance(np.sign(means) * np.sqrt(np.maximum(squares, 0))) / error.sum()
-    z = norm.ppf(0.5 + level / 2)
-    ci_low, ci_high = invert(estimate, variance_at_zero, slope, z)
-    for _ in range(3):
-        skewness = skewness_of(third_cumulant, variance_at_zero + slope * ci_low)
-        z = chi_square_quantile(0.5 + level / 2, skewness)
-        ci_low, _ = invert(estimate, variance_at_zero, slope, z)
     # Of bins that are few, or unequal, the estimate is skewed where there is no error.
     critical = chi_square_quantile(level, skewness_of(third_cumulant, variance_at_zero))
-    return CorrectedError(
+    return result_of_form(
         estimate=estimate,
-        standard_error=float(np.sqrt(variance_at_zero + slope * max(estimate, 0.0))),
-        ci_low=ci_low,
-        ci_high=ci_high,
-        noise_floor=plug_in - estimate,
-        minimum_detectable=_detectable(variance_at_zero, even, critical),
         plug_in=plug_in,
+        noise_floor=plug_in - estimate,
+        variance_at_zero=variance_at_zero,
+        minimum_detectable=detectable(variance_at_zero, even, critical),
+        slope=slope,
+        third_cumulant=third_cumulant,
         dropped_mass=float(np.mean(1 - n_used / np.bincount(part, weights=n))),
         n_bins=int(np.count_nonzero(used)),
-        confidence_level=level,
+        level=level,
     )
-
-
-def _detectable(variance_at_zero: float, slope: float, critical: float) -> float:
-    """Return t = critical·sqrt(variance_at_zero) + z_power·sqrt(variance_at_zero + slope·t)."""
-    from scipy.stats import norm
-
-    critical *= math.sqrt(variance_at_zero)
-    z = norm.ppf(POWER)
-    middle = critical + slope * z**2 / 2
-    return float(middle + math.sqrt(middle**2 - critical**2 + z**2 * variance_at_zero))

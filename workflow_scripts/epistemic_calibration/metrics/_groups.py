@@ -61,6 +61,18 @@ def group_sums(
     return coo_array((values, (groups, labels)), shape=(n_groups, n_bins)).tocsr()
 
 
+def form_of_pairs(sums: csr_array, shares: np.ndarray) -> tuple[np.ndarray, float, float]:
+    """Return SᵀS of sums S_gu, and variance and third cumulant of Σ_u shares_u Σ_{g≠h} S_gu S_hu.
+
+    Those are of sums without an error, as estimated from them.
+    """
+    products = (sums.T @ sums).toarray()
+    of_pairs = products**2 - (sums.power(2).T @ sums.power(2)).toarray()
+    variance = max(float(2 * shares @ of_pairs @ shares), 0.0)
+    scaled = products * shares
+    return products, variance, 8 * float(np.sum((scaled @ scaled) * scaled.T))
+
+
 class GroupedBins:
     """What the bins with two groups or more say about the error e = y − Δ.
 

@@ -54,6 +54,16 @@ def smallest_detectable(cumulants: Cumulants, level: float) -> float:
     return float(brentq(excess, low, high, xtol=1e-15, rtol=1e-9))
 
 
+def detectable(variance_at_zero: float, slope: float, critical: float) -> float:
+    """Return t = critical·sqrt(variance_at_zero) + z_power·sqrt(variance_at_zero + slope·t)."""
+    from scipy.stats import norm
+
+    critical *= math.sqrt(variance_at_zero)
+    z = norm.ppf(POWER)
+    middle = critical + slope * z**2 / 2
+    return float(middle + math.sqrt(middle**2 - critical**2 + z**2 * variance_at_zero))
+
+
 def skewness_of(third_cumulant: float, variance: float) -> float:
     return third_cumulant / variance**1.5 if variance > 0 else 0.0
 

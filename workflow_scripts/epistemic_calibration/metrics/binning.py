@@ -287,11 +287,12 @@ def nested_bins(
         rows = np.sort(hypotheses[inside].astype(np.float64), axis=1) - mean[inside, None]
         # Constant rows that differ by the rounding of their mean are one shape.
         labels = _kmeans(np.round(rows, 12), n_shapes, random_state)
-        fine[inside] = coarse[inside] * n_shapes + _merge_singletons(rows, labels)
+        fine[inside] = coarse[inside] * n_shapes + merge_singletons(rows, labels)
     return coarse, fine
 
 
-def _merge_singletons(rows: np.ndarray, labels: np.ndarray) -> np.ndarray:
+def merge_singletons(rows: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    """Return bins in which those of one row have joined the nearest other, if there is one."""
     alone = np.flatnonzero(np.bincount(labels)[labels] == 1)
     if len(alone) == 0:
         return labels

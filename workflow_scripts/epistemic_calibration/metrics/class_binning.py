@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from epistemic_calibration.metrics._classes import ClassSample
 from epistemic_calibration.metrics._validation import check_bins, check_positive_integer
-from epistemic_calibration.metrics.binning import assign_bins
+from epistemic_calibration.metrics.binning import assign_bins, merge_singletons
 
 ClassBinning = Literal["nested", "moments", "kmeans"]
 
@@ -99,7 +99,7 @@ def class_bins(
     largest = np.sqrt(np.maximum(1 - np.square(mean).sum(axis=1, keepdims=True), 0))
     # Where Δ is all but certain, spread is rounding.
     relative = np.divide(spread, largest, out=np.zeros_like(spread), where=largest > 1e-6)
-    coarse = _merge_singletons(
+    coarse = merge_singletons(
         mean, _clusters(mean, max(1, round(n_bins / _N_SHAPES)), random_state)
     )
     labels = np.empty(len(mean), dtype=np.intp)
@@ -107,7 +107,7 @@ def class_bins(
         inside = np.flatnonzero(coarse == k)
         n_shapes = max(1, min(_N_SHAPES, n_bins, len(inside) // 2))
         fine = _clusters(relative[inside], n_shapes, random_state)
-        labels[inside] = k * _N_SHAPES + _merge_singletons(relative[inside], fine)
+        labels[inside] = k * _N_SHAPES + merge_singletons(relative[inside], fine)
     return np.unique(labels, return_inverse=True)[1]
 
 
@@ -121,18 +121,3 @@ def _moments_of_any_numbering(sample: ClassSample) -> tuple[np.ndarray, np.ndarr
 
 def _clusters(features: np.ndarray, n_clusters: int, random_state: int) -> np.ndarray:
     return assign_bins(np.clip(features, 0, 1), n_bins=n_clusters, random_state=random_state)
-
-
-def _merge_singletons(features: np.ndarray, labels: np.ndarray) -> np.ndarray:
-    count = np.bincount(labels)
-    alone = np.flatnonzero(count[labels] == 1)
-    others = np.flatnonzero(count > 1)
-    if len(alone) == 0:
-        return labels
-    if len(others) == 0:
-        return np.zeros_like(labels)
-    centres = np.stack([features[labels == k].mean(axis=0) for k in others])
-    merged = labels.copy()
-    for n in alone:
-        merged[n] = others[np.square(features[n] - centres).sum(axis=1).argmin()]
-    return merged

@@ -12,7 +12,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from epistemic_calibration.metrics._bins import Bins
-from epistemic_calibration.metrics._groups import GroupedBins, group_sums, groups_of_samples
+from epistemic_calibration.metrics._groups import (
+    GroupedBins,
+    form_of_pairs,
+    group_sums,
+    groups_of_samples,
+)
 from epistemic_calibration.metrics._interval import (
     Cumulants,
     calibrated_cumulants,
@@ -247,7 +252,7 @@ def corrected_over_bins(
     if groups is not None:
         return _over_groups(y, mean, labels, groups, level)
     b = Bins(y, mean, labels)
-    return _summary(
+    return result_of_form(
         estimate=float(b.w @ b.squared_error),
         plug_in=float(b.w @ b.error**2),
         noise_floor=float(b.w @ (b.noise / b.n**2)),
@@ -289,11 +294,7 @@ class _GroupedForm:
         n_groups, n_bins = int(b.of_group.max()) + 1, len(b.n)
         shares = b.w / b.pairs
         sums = group_sums(b.residual, b.of_bin, b.of_group, n_groups, n_bins)
-        products = (sums.T @ sums).toarray()
-        of_pairs = products**2 - (sums.power(2).T @ sums.power(2)).toarray()
-        self.variance_at_zero = max(float(2 * shares @ of_pairs @ shares), 0.0)
-        scaled = products * shares
-        self.third_cumulant = 8 * float(np.sum((scaled @ scaled) * scaled.T))
+        products, self.variance_at_zero, self.third_cumulant = form_of_pairs(sums, shares)
         self.noise_floor = float(b.w @ (np.diag(products) / b.n**2))
         influence = 2 * (shares * b.n)[b.of_bin] * b.residual
         influence -= 2 * shares[b.of_bin] * b.size * b.residual
@@ -321,7 +322,7 @@ def _over_groups(
 ) -> CorrectedError:
     b = GroupedBins(y, mean, labels, groups)
     form = _GroupedForm(b)
-    return _summary(
+    return result_of_form(
         estimate=float(b.w @ b.squared_error),
         plug_in=float(b.w @ b.error**2),
         noise_floor=form.noise_floor,
@@ -383,7 +384,7 @@ def _difference(
     share = f.n / c.n[parent]
     noise_of_difference = f.s2 / f.n * (1 - 2 * share) + (coarse_noise / c.n**2)[parent]
     deviation = (f.error - c.error[parent]) ** 2 - noise_of_difference
-    return _summary(
+    return result_of_form(
         estimate=total.estimate - of_mean.estimate,
         plug_in=total.plug_in - of_mean.plug_in,
         noise_floor=total.noise_floor - of_mean.noise_floor,
@@ -413,7 +414,7 @@ def _slope(weights: np.ndarray, squares: np.ndarray, slopes: np.ndarray) -> floa
     return float(mass @ slopes / mass.sum())
 
 
-def _summary(
+def result_of_form(
     *,
     estimate: float,
     plug_in: float,

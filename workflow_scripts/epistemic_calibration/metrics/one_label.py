@@ -220,10 +220,9 @@ def mean_bounds_from_one_label(
         y = check_labels(y_true[t])
         if len(y) != n_samples:
             raise ValueError(f"y_true has tasks of {n_samples} and of {len(y)} samples")
-        p = check_probabilities(prediction[t], name="prediction", n_samples=n_samples)
-        loss = (y - p) ** 2
+        loss, above = _losses(y, prediction[t], reference[t], groups, random_state)
         brier += loss / n_tasks
-        gain += (loss - _reference_loss(y, reference[t], groups, random_state)) / n_tasks
+        gain += above / n_tasks
         if epistemic_uncertainty is not None:
             uncertainty += (
                 factor * check_uncertainty(epistemic_uncertainty[t], n_samples=n_samples) / n_tasks
@@ -282,15 +281,27 @@ def curve_of_bounds(
     groups = np.arange(len(check_labels(y_true[0])))
     for t in range(len(y_true)):
         y = check_labels(y_true[t])
-        loss = (y - check_probabilities(prediction[t], name="prediction", n_samples=len(y))) ** 2
+        loss, above = _losses(y, prediction[t], reference[t], groups, random_state)
         key, said = (
             check_uncertainty(values[t], n_samples=len(y)) for values in (chosen_by, compared)
         )
-        above = loss - _reference_loss(y, reference[t], groups, random_state)
         brier.append(Asked(key, loss, said, groups))
         gain.append(Asked(key, above, said, groups))
     upper, lower = (curve(asked, groups, n_bins, confidence_level) for asked in (brier, gain))
     return dataclasses.replace(upper, ci_low=lower.ci_low)
+
+
+def _losses(
+    y: np.ndarray,
+    prediction: ArrayLike,
+    reference: ArrayLike,
+    groups: np.ndarray,
+    random_state: int,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the squared loss of each input, and what it is above that of the reference."""
+    p = check_probabilities(prediction, name="prediction", n_samples=len(y))
+    loss = (y - p) ** 2
+    return loss, loss - _reference_loss(y, reference, groups, random_state)
 
 
 def _reference_loss(

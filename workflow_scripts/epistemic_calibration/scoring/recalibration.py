@@ -89,22 +89,21 @@ def rows(inputs: Inputs) -> Iterator[Row]:
         )
         yield Row(f"tece_corrected_{when}_recalibration", corrected.estimate)
         yield Row(f"log_loss_{when}_recalibration", metrics.log_loss(scored.y, scored.mean))
-    n_positive, n_labels = getattr(inputs, "n_positive", None), getattr(inputs, "n_labels", None)
-    if n_positive is None or n_labels is None:
+    n_positive, n_labels = inputs.n_positive, inputs.n_labels
+    if n_positive is None:
         return
-    exchangeable = getattr(inputs, "exchangeable", True)
     recalibrator = metrics.SecondOrderRecalibrator().fit_counts(
         n_positive[fitted_on],
         n_labels[fitted_on],
         sample.hypotheses[fitted_on],
-        exchangeable=exchangeable,
+        exchangeable=inputs.exchangeable,
     )
     for when, hypotheses in (("before", before), ("after", recalibrator.transform(before))):
         result = metrics.second_order_error(
             n_positive[scored_on],
             n_labels[scored_on],
             hypotheses,
-            exchangeable=exchangeable,
+            exchangeable=inputs.exchangeable,
             # The share needs no bins.
             n_bins=1,
             binning="quantile",

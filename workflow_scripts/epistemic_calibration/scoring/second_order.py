@@ -127,18 +127,17 @@ def rows(inputs: Inputs) -> Iterator[Row]:
     of_task = _contributions(inputs)
     level = settings["confidence_level"]
     yield from _rows_of(summarize([of_task], confidence_level=level))
-    p_value = math.nan
     if inputs.sample.reported is None and inputs.sample.hypotheses.shape[1] > 1:
         # The hypotheses say nothing of an uncertainty that the method reports itself.
-        p_value = metrics.second_order_test(
+        test = metrics.second_order_test(
             inputs.n_positive,
             inputs.n_labels,
             inputs.sample.hypotheses,
             exchangeable=inputs.exchangeable,
             n_resamples=settings["n_resamples"],
             random_state=settings["random_state"],
-        ).p_value
-        yield Row("p_second_order", p_value)
+        )
+        yield Row("p_second_order", test.p_value)
     products, kept = _products(inputs)
     correlation = mean_within_label_correlation([products], kept, None, level)
     yield from _with_limits("within_label_correlation", correlation)

@@ -73,7 +73,7 @@ def run(
     p = true_probability(data.X_test)
     options = {
         "epistemic_uncertainty": predictions.epistemic_uncertainty,
-        "exchangeable": getattr(predictions, "exchangeable", True),
+        "exchangeable": predictions.exchangeable,
         "random_state": derive_seed(*data.key, "bins"),
     }
     exact = metrics.true_second_order_error(p, predictions.hypotheses, **options)
