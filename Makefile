@@ -54,9 +54,8 @@ format: $(READY) ## rewrite code and Markdown in the house style
 	$(BIN)/mdformat $(MARKDOWN)
 
 lock: $(READY) ## pin the newest releases that pyproject.toml allows (needs uv)
-	uv pip compile pyproject.toml --extra plot --extra benchmark --extra workflow --extra cluster \
-	  --extra dev --universal --python-version 3.11 --no-annotate --no-header --upgrade \
-	  -o envs/requirements.lock
+	uv pip compile pyproject.toml --all-extras --universal --python-version 3.11 \
+	  --no-annotate --no-header --upgrade -o envs/requirements.lock
 
 clean: ## delete results; keep data and the environment
 	rm -rf results .snakemake
