@@ -4,9 +4,6 @@ from snakemake.utils import min_version
 min_version("9.19")
 
 
-configfile: "config.yaml"
-
-
 include: "rules/common.smk"
 include: "rules/images.smk"
 include: "rules/latents.smk"

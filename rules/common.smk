@@ -17,15 +17,23 @@ sys.path.insert(0, str(Path(workflow.basedir) / "workflow_scripts"))
 
 from epistemic_calibration.latents import load_encoder
 from epistemic_calibration.registry import available, load
-from epistemic_calibration.workflow.config import (
-    check_duplicate_keys,
-    resolve_config,
-    retype_overrides,
-)
+from epistemic_calibration.workflow.config import check_yaml, resolve_config, retype_overrides
 from epistemic_calibration.workflow.ledger import Ledger
 from epistemic_calibration.workflow.manifest import append_manifest
 from epistemic_calibration.workflow.plan import Plan, stages
 from epistemic_calibration.workflow.provenance import write_spec
+
+try:
+    # Snakemake says neither the line of a fault, nor which keys are given twice.
+    for _path in {"config.yaml", *workflow.configfiles}:
+        if Path(_path).exists():
+            check_yaml(_path)
+except ValueError as error:
+    raise WorkflowError(str(error)) from None
+
+
+configfile: "config.yaml"
+
 
 #: Targets and folders, whose names a data set must not take.
 TARGETS = ("all", "demo", "toy", "collect", "sensitivity", "sensitivity_tables")
@@ -49,8 +57,6 @@ def first_of(paths, n=5):
 
 
 try:
-    for _path in workflow.configfiles:
-        check_duplicate_keys(_path)
     CONFIG = resolve_config(
         retype_overrides(config, workflow.config_settings.config),
         reserved=[*stages(), *TARGETS, *FOLDERS],

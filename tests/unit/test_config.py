@@ -20,7 +20,7 @@ from epistemic_calibration.report.style import PAPER_METHODS
 from epistemic_calibration.workflow.config import (
     SCHEMA_PATH,
     ConfigError,
-    check_duplicate_keys,
+    check_yaml,
     json_schema,
     resolve_config,
     retype_overrides,
@@ -283,7 +283,60 @@ def test_a_key_given_twice_is_named_with_its_line(tmp_path):
     path = tmp_path / "config.yaml"
     path.write_text("a: 1\nb:\n  c: 1\n  c: 2\n")
     with pytest.raises(ConfigError, match=r"b\.c: given twice, the second time in line 4 of "):
-        check_duplicate_keys(path)
+        check_yaml(path)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("seeds: [0\nb: 1\n", r"config\.yaml: line 2, column 2: not YAML: expected ',' or ']'"),
+        ("a: 1\n\tb: 2\n", r"config\.yaml: line 2, column 1: not YAML: found character '\\t'"),
+        ("a: {b: [1, 1e-3]}\n", r"a\.b\.1: line 1 of \S+: YAML reads 1e-3 as text; write 1\.0e-3"),
+        ("a: 2E5\n", r"a: line 1 of \S+: YAML reads 2E5 as text; write 2\.0e\+5"),
+        (
+            "seeds: [010]\n",
+            r"seeds\.0: line 1 of \S+: YAML reads 010 as the octal number 8; write 10",
+        ),
+        ("a: 1:30\n", r"a: line 1 of \S+: YAML reads 1:30 as a number in base 60"),
+    ],
+)
+def test_what_yaml_would_misread_is_refused_with_its_line(tmp_path, text, message):
+    path = tmp_path / "config.yaml"
+    path.write_text(text)
+    with pytest.raises(ConfigError, match=message):
+        check_yaml(path)
+
+
+@pytest.mark.parametrize(
+    "text", ["a: [0, 00, '1e-3', 1.0e-3, 1e5x]\n", "a: &x {b: 1}\nc: *x\n", ""]
+)
+def test_what_yaml_reads_as_it_stands_is_accepted(tmp_path, text):
+    path = tmp_path / "config.yaml"
+    path.write_text(text)
+    check_yaml(path)
+
+
+def test_nested_aliases_are_refused_before_they_are_written_out(tmp_path):
+    # 10 ** 30 values: the check must not visit them.
+    lines = ["a0: &a0 [x]"]
+    lines += [f"a{k}: &a{k} [{', '.join([f'*a{k - 1}'] * 10)}]" for k in range(1, 31)]
+    path = tmp_path / "config.yaml"
+    path.write_text("\n".join(lines))
+    with pytest.raises(ConfigError, match=r"aliases \(\*name\) make more than 100,000 values"):
+        check_yaml(path)
+    path.write_text("a: &a [*a]\n")
+    with pytest.raises(ConfigError, match="aliases"):
+        check_yaml(path)
+
+
+def test_names_that_differ_in_case_only_are_refused(config):
+    config["datasets"]["Digits"] = config["datasets"]["digits"]
+    assert "datasets.Digits: the name differs from digits in case only" in fault(config)
+
+
+def test_a_key_with_a_line_break_does_not_break_the_message(config):
+    config["datasets"]["mnist\n"] = config["datasets"].pop("mnist")
+    assert r"datasets.'mnist\n': 'mnist\n' does not match" in fault(config)
 
 
 def test_overrides_of_the_command_line_have_types():

@@ -68,7 +68,7 @@ def _explain(error: ValidationError, schema: Mapping[str, Any], key: str) -> Ite
     wrong: dict[tuple[str, str, str], list[str]] = {}
     for fault in error.errors(include_url=False):
         keys, node = _locate(fault["loc"], schema)
-        path = ".".join([*([key] if key else []), *map(str, keys)])
+        path = ".".join([*([key] if key else []), *map(_one_line, keys)])
         match fault["type"]:
             case "missing":
                 missing.setdefault(path.rpartition(".")[0], []).append(str(keys[-1]))
@@ -133,6 +133,11 @@ def _locate(location: tuple[Any, ...], schema: Mapping[str, Any]) -> tuple[list[
                 values = [*node.get("patternProperties", {}).values(), node.get("items")]
                 node = resolved(values[0])
     return keys, node
+
+
+def _one_line(name: Any) -> str:
+    """Return a key as part of a path, with what would break its line written as in Python."""
+    return str(name) if str(name).isprintable() else repr(name)
 
 
 def _words(fault: Mapping[str, Any]) -> str:

@@ -28,13 +28,14 @@ from epistemic_calibration.workflow._config_file import (
     json_schema,
     method_parameters,
 )
+from epistemic_calibration.workflow._yaml_faults import check_yaml
 
 __all__ = [
     "Config",
     "ConfigError",
     "Dataset",
     "MethodEntry",
-    "check_duplicate_keys",
+    "check_yaml",
     "json_schema",
     "resolve_config",
     "retype_overrides",
@@ -154,9 +155,13 @@ def resolve_config(
 def _name_faults(names: list[str], benchmark: Any, reserved: Collection[str]) -> Iterator[str]:
     package = "epistemic_calibration.report.tables"
     suffixes = {registry.load(package, table).SUFFIX for table in registry.available(package)}
+    taken: dict[str, str] = {}
     for name in names:
         if name in reserved:
             yield f"datasets.{name}: the name is reserved; choose another"
+        # Their folders are one where a file system does not tell cases apart.
+        if (other := taken.setdefault(str(name).lower(), name)) != name:
+            yield f"datasets.{name}: the name differs from {other} in case only"
         # Its tables could be those of another data set.
         for suffix in sorted({*suffixes, "_comparisons"} - {""}):
             if str(name).endswith(suffix):
@@ -313,30 +318,6 @@ def retype_overrides(config: Mapping[str, Any], overrides: Mapping[str, Any]) ->
 
     nested = {key: given for key, given in overrides.items() if isinstance(given, Mapping | list)}
     return retyped(config, nested)
-
-
-def check_duplicate_keys(path: str | Path) -> None:
-    """Raise ConfigError where a YAML file gives a key twice, of which YAML keeps the last."""
-    import yaml
-
-    def visit(node: Any, prefix: str) -> Iterator[str]:
-        if isinstance(node, yaml.MappingNode):
-            seen: set[str] = set()
-            for key, value in node.value:
-                name = f"{prefix}.{key.value}" if prefix else str(key.value)
-                if name in seen:
-                    line = key.start_mark.line + 1
-                    yield f"{name}: given twice, the second time in line {line} of {path}"
-                seen.add(name)
-                yield from visit(value, name)
-        elif isinstance(node, yaml.SequenceNode):
-            for value in node.value:
-                yield from visit(value, prefix)
-
-    with Path(path).open(encoding="utf-8") as file:
-        faults = list(visit(yaml.compose(file, Loader=yaml.SafeLoader), ""))
-    if faults:
-        raise ConfigError(faults)
 
 
 if __name__ == "__main__":
