@@ -165,6 +165,11 @@ GPU = int(CONFIG.device == "cuda")
 
 # Jobs run the Python that runs Snakemake, whatever the shell's PATH says; with conda
 # environments, each job runs the Python of its own.
+if os.pathsep in str(Path(sys.executable).parent):
+    raise WorkflowError(
+        f"{sys.executable}: a colon in the folder of Python divides it in two on the PATH that "
+        f"jobs get, and they would run another Python; put the environment elsewhere"
+    )
 if not workflow.deployment_settings.deployment_method:
     shell.prefix(f"export PATH={shlex.quote(str(Path(sys.executable).parent))}:$PATH; ")
 
