@@ -102,9 +102,9 @@ def train_batch_ensembles(
     ]
     losses = np.empty(len(seeds))
     if group_size is None:
-        # Weights, gradients and moments of an ensemble, and its inputs and activations.
-        n_floats = 4 * sum(math.prod(w.shape) for w in shared[0])
-        n_floats += 4 * n_members * batch_size * (inputs.shape[1] + sum(layer_sizes[1:]))
+        # Weights, gradients and moments. Activations take more, but smaller groups of them are
+        # slower.
+        n_floats = 4 * sum(w.size for w in shared[0])
         group_size = max(1, GROUP_BYTES[torch_device.type] // (4 * n_floats))
     n_groups = -(-len(members) // group_size)
     with torch.inference_mode(), denormals_flushed():
@@ -123,10 +123,10 @@ def train_batch_ensembles(
             for _ in training.run_epochs(1, n_epochs, (rows[0] + 1, len(seeds))):
                 pass
             losses[rows] = training.losses
-            # Rows of features that are always zero stay as drawn.
-            for k, first in zip(rows, first_rows // n_members, strict=True):
-                start = shared[first][0][:-1] * np.outer(*signs[k][0])
-                trained[0][k, :-1] = start
+            # Of features that are always zero W and r stay as drawn, but s has moved.
+            of_outputs = training.layers[0][2].flatten(0, 1).cpu().numpy()
+            for k, g, s in zip(rows, first_rows // n_members, of_outputs, strict=True):
+                trained[0][k, :-1] = shared[g][0][:-1] * np.outer(signs[k][0][0], s)
             for i, (weights, biases) in enumerate(training.members()):
                 where = np.append(active, False) if i == 0 else slice(-1)
                 for k, w, b in zip(rows, weights, biases, strict=True):

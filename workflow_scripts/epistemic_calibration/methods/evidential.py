@@ -23,7 +23,9 @@ class Evidential(NetworkMethod):
     the expected squared error under that law, plus its divergence from the uniform law once the
     evidence of the true class is removed, whose weight grows with the epochs (equation 5 of the
     paper, and the text after it). The paper has as many classes as the data; here each
-    one-vs-all task has two, for which the divergence is elementary.
+    one-vs-all task has two, for which the divergence is elementary. Evidence is the softplus of
+    a logit and not its ReLU, the paper's example: where the logit of a class is negative at all
+    inputs, as often at the start, nothing ever moves a ReLU, and the class never has evidence.
 
     With ``hypotheses="quantiles"`` the hypotheses are the quantiles of the law at (j − ½)/H,
     which are the whole law but for a little of its tails. With ``"draws"`` each input has draws
@@ -42,7 +44,9 @@ class Evidential(NetworkMethod):
         "quantiles", description="quantiles of the law at (j − ½)/H, or draws from it"
     )
     evidence: Literal["relu", "softplus", "exp"] = parameter(
-        "relu", description="what makes logits evidence; relu in its paper"
+        "softplus",
+        description="what makes logits evidence; relu in its paper, which may leave a class "
+        "without any for good",
     )
     annealing_epochs: int = parameter(
         10,
