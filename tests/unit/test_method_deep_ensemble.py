@@ -16,7 +16,18 @@ NETWORK_METHODS = [
     "dropconnect",
     "mc_dropout",
     "laplace",
+    "evidential",
+    "swag",
+    "batch_ensemble",
 ]
+#: How many hypotheses each has by default.
+N_HYPOTHESES = {
+    **dict.fromkeys(NETWORK_METHODS, 100),
+    "deep_ensemble": 10,
+    "label_shuffled_ensemble": 10,
+    "swag": 30,
+    "batch_ensemble": 10,
+}
 FAST = {"hidden_sizes": [10, 5], "n_epochs": 5, "learning_rate": 0.01, "device": "cpu"}
 
 
@@ -50,7 +61,7 @@ def test_hypotheses_are_probabilities_that_differ(name):
     X, Y, X_test, _ = problem()
     method = load_method(name)(**FAST, random_state=3).fit(X, Y[:, 0])
     hypotheses = method.sample_hypotheses(X_test)
-    n_hypotheses = 10 if "ensemble" in name else 100
+    n_hypotheses = N_HYPOTHESES[name]
     assert hypotheses.shape == (len(X_test), n_hypotheses)
     assert np.isfinite(hypotheses).all()
     assert hypotheses.min() >= 0

@@ -57,7 +57,7 @@ def test_a_pass_is_the_network_with_masked_activations(data):
     X, y = data
     method = MCDropout(**FAST, mask_sharing="function", n_hypotheses=3, random_state=5).fit(X, y)
     weights = [w[0] for w in method.networks_.weights]
-    bits = engine._bit_generator(derive_seed(5, 0), "passes")
+    bits = engine.bit_generator(derive_seed(5, 0), "passes")
     for j in range(3):
         drawn = bits.random_raw(4).view(np.uint16)  # 15 units, of 16
         masks = [

@@ -127,7 +127,7 @@ def test_training_is_that_of_a_plain_loop(batch_size):
     for k, seed in enumerate(seeds):
         network = plain_network(initial_weights((6, 10, 4, 2), seed))
         optimizer = torch.optim.Adam(network.parameters(), lr=3e-3)
-        order = np.random.Generator(engine._bit_generator(seed, "order"))
+        order = np.random.Generator(engine.bit_generator(seed, "order"))
         y = torch.from_numpy(labels[k].astype(np.int64))
         for _ in range(n_epochs):
             total = 0.0
@@ -314,7 +314,7 @@ def test_initial_weights_are_distributed_as_those_of_torch():
 def test_masks_are_bernoulli_and_scaled_to_mean_one():
     shapes, probabilities = [(500, 40), (3, 7)], [0.3, 0.2]
     masks = engine._Masks(shapes, probabilities, n_networks=2, device=torch.device("cpu"))
-    generators = [engine._bit_generator(seed, "masks") for seed in (0, 1)]
+    generators = [engine.bit_generator(seed, "masks") for seed in (0, 1)]
     masks.draw(generators)
     first = masks.blocks[0].clone()
     assert [tuple(b.shape) for b in masks.blocks] == [(2, 500, 40), (2, 3, 7)]
@@ -366,7 +366,7 @@ def test_global_state_is_left_alone():
     assert np.array_equal(np.random.get_state()[1], np_before)  # noqa: NPY002
     for flushed in (True, False):
         torch.set_flush_denormal(flushed)
-        with engine._denormals_flushed():
+        with engine.denormals_flushed():
             assert torch.full((), 1e-40).mul(1).item() == 0
         assert (torch.full((), 1e-40).mul(1).item() == 0) == flushed
 

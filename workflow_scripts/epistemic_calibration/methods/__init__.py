@@ -23,8 +23,8 @@ def available_methods() -> list[str]:
 
     Examples
     --------
-    >>> available_methods()[:3]
-    ['base_rate', 'bayesian_logistic_regression', 'centroids']
+    >>> "deep_ensemble" in available_methods()
+    True
     """
     return list(registry.available(__name__))
 

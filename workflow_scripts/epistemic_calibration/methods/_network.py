@@ -50,6 +50,29 @@ class NetworkMethod(Method):
         """Return the labels that the networks of a task are trained on, (n_samples,)."""
         return y
 
+    def train(
+        self, X: np.ndarray, labels: np.ndarray, *, seeds: Sequence[int], **settings: Any
+    ) -> Networks:
+        """Train a network for each row of ``labels``.
+
+        Parameters
+        ----------
+        X : ndarray of shape (n_samples, n_features)
+        labels : ndarray of shape (n_tasks * n_networks, n_samples)
+            Those of a task's networks follow each other.
+        seeds : sequence of int, one for each row
+        **settings
+            Further keywords of `train_networks`.
+
+        Returns
+        -------
+        Networks
+            As many as rows, in their order.
+        """
+        from epistemic_calibration.methods._networks import train_networks
+
+        return train_networks(X, labels, seeds=seeds, noise=self.noise(), **settings)
+
     def after_training(self, X: np.ndarray, y: np.ndarray) -> None:
         """Finish the fit of a task once ``networks_`` are trained, where there is more to it."""
 
@@ -79,19 +102,17 @@ class NetworkMethod(Method):
             yield method.predict(X_test)
 
     def diagnostics(self) -> dict[str, float]:
-        """Return the mean cross-entropy of the last epoch, in nats, masks included."""
+        """Return the mean loss of the last epoch, masks included; cross-entropy is in nats."""
         return {"final_training_loss": float(self.networks_.losses.mean())}
 
     @classmethod
     def _fit_together(
         cls, methods: Sequence[NetworkMethod], X: np.ndarray, labels: Sequence[np.ndarray]
     ) -> None:
-        from epistemic_calibration.methods._networks import train_networks
-
         # All have the same parameters but random_state.
         first, n = methods[0], methods[0].n_networks
         of_task = [m.training_labels(np.asarray(y)) for m, y in zip(methods, labels, strict=True)]
-        networks: Networks = train_networks(
+        networks = first.train(
             X,
             np.repeat(np.stack(of_task), n, axis=0),
             seeds=[derive_seed(m.random_state, j) for m in methods for j in range(n)],
@@ -99,7 +120,6 @@ class NetworkMethod(Method):
             n_epochs=first.n_epochs,
             batch_size=first.batch_size,
             learning_rate=first.learning_rate,
-            noise=first.noise(),
             device=first.device,
         )
         for i, method in enumerate(methods):

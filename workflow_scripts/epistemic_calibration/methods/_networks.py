@@ -1,9 +1,9 @@
 """Training and evaluating many small networks in lock step.
 
-The networks are multilayer perceptrons with ReLU, two logits and cross-entropy, trained by
-Adam (Kingma & Ba 2015). One of them is too small to occupy a processor: most of its time goes
-into calling the library, not into arithmetic. Here all networks of several tasks take their
-minibatch steps together, as batched matrix products on preallocated arrays.
+The networks are multilayer perceptrons with ReLU, two logits and, unless another loss is given,
+cross-entropy, trained by Adam (Kingma & Ba 2015). One of them is too small to occupy a processor:
+most of its time goes into calling the library, not into arithmetic. Here all networks of several
+tasks take their minibatch steps together, as batched matrix products on preallocated arrays.
 
 Every network has its own seed for its initial weights, its order of samples and its masks, so
 its result depends on its data and its seed only, not on the networks it is trained with. On the
@@ -23,10 +23,12 @@ import math
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 import torch
 from torch.optim.adam import adam
+from torch.optim.sgd import sgd
 
 from epistemic_calibration.device import resolve_device
 
@@ -34,9 +36,9 @@ logger = logging.getLogger("epistemic_calibration")
 
 #: Weights, gradients, Adam's two moments and masks of the networks trained together, in bytes:
 #: they are read at each step, and should stay in the processor's cache beside the data.
-_GROUP_BYTES = {"cpu": 4 * 2**20, "cuda": 2**30}
+GROUP_BYTES = {"cpu": 4 * 2**20, "cuda": 2**30}
 #: Floats that one iteration of vectorised code handles, AVX-512 included; twice a cache line.
-_ALIGNMENT = 32
+ALIGNMENT = 32
 #: Rows evaluated at once in prediction.
 _CHUNK = 2048
 #: Levels of the 16 random bits that decide about one mask entry.
@@ -79,6 +81,83 @@ class DropConnect:
 
 
 @dataclass(frozen=True)
+class ConstantRate:
+    """Epochs of stochastic gradient descent with momentum after those of Adam.
+
+    Attributes
+    ----------
+    n_epochs : int
+        The weights at the end of each are kept.
+    learning_rate : float
+    momentum : float
+        Of Polyak's heavy ball, in [0, 1).
+    """
+
+    n_epochs: int
+    learning_rate: float
+    momentum: float
+
+
+class Loss(Protocol):
+    """What networks minimise: the mean over a minibatch of a function of logits and label."""
+
+    def start_epoch(self, epoch: int) -> None:
+        """Get ready for an epoch, counted from 1."""
+
+    def write_gradients(
+        self,
+        logits: torch.Tensor,
+        targets: torch.Tensor,
+        factors: torch.Tensor,
+        kept: torch.Tensor,
+        out: torch.Tensor,
+    ) -> None:
+        """Write the gradients with respect to the logits.
+
+        Parameters
+        ----------
+        logits : tensor of shape (n_networks, padded_size, 2)
+            Of the classes 0 and 1.
+        targets : tensor of shape (n_networks, padded_size)
+            Labels in {0, 1}.
+        factors : tensor of shape (padded_size,)
+            Of each sample in the mean; zero for padding.
+        kept : tensor of shape (n_networks, padded_size)
+            Filled with what `total` needs of each sample.
+        out : tensor of shape (n_networks, padded_size, 2)
+            Filled with the gradients times ``factors``.
+        """
+
+    def total(self, kept: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+        """Return the sum of the losses of one network's samples, given in float64."""
+
+
+class CrossEntropy:
+    """Cross-entropy of the softmax of two logits, in nats."""
+
+    def start_epoch(self, epoch: int) -> None:
+        """Do nothing: all epochs are alike."""
+
+    def write_gradients(
+        self,
+        logits: torch.Tensor,
+        targets: torch.Tensor,
+        factors: torch.Tensor,
+        kept: torch.Tensor,
+        out: torch.Tensor,
+    ) -> None:
+        """Write ±(p − y) times ``factors``; keep the log odds of the positive class."""
+        torch.sub(logits[:, :, 1], logits[:, :, 0], out=kept)
+        residuals = torch.sigmoid(kept).sub_(targets).mul_(factors)
+        out[:, :, 1].copy_(residuals)
+        torch.neg(residuals, out=out[:, :, 0])
+
+    def total(self, kept: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+        """Return the sum of the losses of samples with the given log odds."""
+        return (torch.nn.functional.softplus(kept) - targets * kept).sum()
+
+
+@dataclass(frozen=True)
 class Networks:
     """Trained networks of one architecture.
 
@@ -87,17 +166,24 @@ class Networks:
     weights : tuple of ndarray of shape (n_networks, fan_in + 1, fan_out)
         Of each layer, float32; the last row is the bias.
     losses : ndarray of shape (n_networks,)
-        Mean cross-entropy over the last epoch's minibatches, in nats, masks included.
+        Mean loss over the last epoch's minibatches, masks included; cross-entropy is in nats.
+    iterates : tuple of ndarray of shape (n_networks, n_iterates, fan_in + 1, fan_out)
+        Weights of each layer after each epoch at a constant rate; empty without such epochs.
     """
 
     weights: tuple[np.ndarray, ...]
     losses: np.ndarray
+    iterates: tuple[np.ndarray, ...] = ()
 
     def __len__(self) -> int:
         return len(self.losses)
 
     def __getitem__(self, index: slice) -> Networks:
-        return Networks(tuple(w[index] for w in self.weights), self.losses[index])
+        return Networks(
+            tuple(w[index] for w in self.weights),
+            self.losses[index],
+            tuple(w[index] for w in self.iterates),
+        )
 
 
 def initial_weights(layer_sizes: Sequence[int], seed: int) -> list[np.ndarray]:
@@ -114,7 +200,7 @@ def initial_weights(layer_sizes: Sequence[int], seed: int) -> list[np.ndarray]:
     list of ndarray of shape (fan_in + 1, fan_out)
         Uniform on ±1 / sqrt(fan_in); the last row is the bias.
     """
-    generator = np.random.Generator(_bit_generator(seed, "weights"))
+    generator = np.random.Generator(bit_generator(seed, "weights"))
     weights = []
     for fan_in, fan_out in itertools.pairwise(layer_sizes):
         bound = 1 / math.sqrt(fan_in)
@@ -133,6 +219,8 @@ def train_networks(
     batch_size: int = 32,
     learning_rate: float = 1e-3,
     noise: Dropout | DropConnect | None = None,
+    loss: Loss | None = None,
+    constant_rate: ConstantRate | None = None,
     device: str = "auto",
     group_size: int | None = None,
 ) -> Networks:
@@ -154,6 +242,10 @@ def train_networks(
         Adam's step.
     noise : Dropout, DropConnect or None
         Masks during training.
+    loss : Loss or None
+        None for cross-entropy.
+    constant_rate : ConstantRate or None
+        Epochs after those of Adam.
     device : {"auto", "cpu", "cuda"}
         ``auto`` is CUDA where there is one. Random numbers are the same on each.
     group_size : int or None
@@ -172,13 +264,12 @@ def train_networks(
         If a network's loss stops being finite.
     """
     torch_device = resolve_device(device)
-    X, labels = _check_data(X, labels, seeds)
-    _check_settings(hidden_sizes, n_epochs, batch_size, learning_rate, noise, group_size)
+    X, labels = check_data(X, labels, seeds)
+    check_settings(hidden_sizes, n_epochs, batch_size, learning_rate, noise, group_size)
+    _check_constant_rate(constant_rate)
     layer_sizes = (X.shape[1], *hidden_sizes, 2)
 
-    # Weights of a feature that is always zero have no gradient and never move, and many latent
-    # units of a ReLU encoder are such: they need no arithmetic.
-    active = X.any(axis=0)
+    active = active_features(X)
     inputs = _with_constant(
         torch.from_numpy(X[:, active]).to(torch_device),
         _padded_rows(np.count_nonzero(active) + 1, layer_sizes[1]),
@@ -188,44 +279,53 @@ def train_networks(
     weights = [np.stack(layer) for layer in zip(*per_network, strict=True)]
     trained_rows = np.append(active, True)
     losses = np.empty(len(seeds))
+    n_iterates = 0 if constant_rate is None else constant_rate.n_epochs
+    iterates = [np.repeat(w[:, None], n_iterates, axis=1) for w in weights if n_iterates]
 
     if group_size is None:
         n_weights = np.count_nonzero(trained_rows) * layer_sizes[1] + sum(
             w[0].size for w in weights[1:]
         )
         n_arrays = 6 if isinstance(noise, DropConnect) else 4
-        group_size = max(1, _GROUP_BYTES[torch_device.type] // (n_arrays * 4 * n_weights))
+        group_size = max(1, GROUP_BYTES[torch_device.type] // (n_arrays * 4 * n_weights))
     n_groups = -(-len(seeds) // group_size)
-    with torch.inference_mode(), _denormals_flushed():
+    with torch.inference_mode(), denormals_flushed():
         for group in np.array_split(np.arange(len(seeds)), n_groups):
-            start = [weights[0][group][:, trained_rows], *(w[group] for w in weights[1:])]
             training = _LockStepTraining(
                 inputs,
                 labels[group],
-                start,
+                [weights[0][group][:, trained_rows], *(w[group] for w in weights[1:])],
                 seeds=[seeds[k] for k in group],
                 batch_size=batch_size,
                 learning_rate=learning_rate,
                 noise=noise,
+                loss=loss,
             )
-            for epoch in range(1, n_epochs + 1):
-                started = time.perf_counter()
-                losses[group] = training.run_epoch()
-                logger.info(
-                    "networks %d-%d of %d, epoch %d/%d: mean loss %.5f, %.1f s",
-                    *(group[0] + 1, group[-1] + 1, len(seeds), epoch, n_epochs),
-                    *(losses[group].mean(), time.perf_counter() - started),
-                )
-                if not np.isfinite(losses[group]).all():
-                    raise FloatingPointError(
-                        f"a network's loss is {losses[group].max()} in epoch {epoch}: "
-                        f"learning_rate={learning_rate} may be too high for these inputs"
-                    )
+            position = (group[0] + 1, len(seeds))
+            for _ in training.run_epochs(1, n_epochs, position):
+                pass
+            if constant_rate is not None:
+                training.start_constant_rate(constant_rate)
+                for t, _ in enumerate(training.run_epochs(n_epochs + 1, n_iterates, position)):
+                    first, *others = training.trained_weights()
+                    iterates[0][np.ix_(group, [t], trained_rows)] = first[:, None]
+                    for layer, trained in zip(iterates[1:], others, strict=True):
+                        layer[group, t] = trained
+            losses[group] = training.losses
             first, *others = training.trained_weights()
             weights[0][np.ix_(group, trained_rows)] = first
             for layer, trained in zip(weights[1:], others, strict=True):
                 layer[group] = trained
-    return Networks(tuple(weights), losses)
+    return Networks(tuple(weights), losses, tuple(iterates))
+
+
+def active_features(X: np.ndarray) -> np.ndarray:
+    """Return which features are not zero at all inputs, bool of shape (n_features,).
+
+    Weights of a feature that is always zero have no gradient and never move, and many latent
+    units of a ReLU encoder are such: they need no arithmetic.
+    """
+    return X.any(axis=0)
 
 
 def predict_proba(networks: Networks, X: np.ndarray, *, device: str = "auto") -> np.ndarray:
@@ -294,7 +394,7 @@ def dropconnect_hypotheses(
             n_networks=1,
             device=evaluation.device,
         )
-        bits = _bit_generator(seed, "passes")
+        bits = bit_generator(seed, "passes")
         columns = []
         for _ in range(n_hypotheses):
             masks.draw([bits])
@@ -341,7 +441,7 @@ def dropout_hypotheses(
         first, *others = evaluation.load(networks, 0)
         first_activations = evaluation.activations([first])
         sizes = [first.shape[1], *(w.shape[1] for w in others[:-1])]
-        bits = _bit_generator(seed, "passes")
+        bits = bit_generator(seed, "passes")
 
         def masks_for(n_rows: int) -> _Masks:
             return _Masks(
@@ -427,8 +527,112 @@ class _Masks:
             block.mul_(scale)
 
 
-class _LockStepTraining:
+class Minibatches:
     """Networks that take their minibatch steps together, each with its own minibatch.
+
+    A subclass fills ``steps``: by size of a minibatch, a function of indices, targets and an
+    array for what the loss keeps, each (n_networks, padded_size), which takes one step.
+
+    Parameters
+    ----------
+    inputs : tensor of shape (n_samples, n_columns)
+    labels : ndarray of shape (n_networks, n_samples)
+    seeds : sequence of int
+        Of each network's order of samples.
+    batch_size : int
+    learning_rate : float
+    loss : Loss
+    """
+
+    def __init__(
+        self,
+        inputs: torch.Tensor,
+        labels: np.ndarray,
+        *,
+        seeds: Sequence[int],
+        batch_size: int,
+        learning_rate: float,
+        loss: Loss,
+    ) -> None:
+        self.inputs = inputs
+        self.labels = torch.from_numpy(labels.astype(np.float32)).to(inputs.device)
+        self.batch_size = min(batch_size, len(inputs))
+        self.learning_rate = learning_rate
+        self.loss = loss
+        self.n_networks = len(seeds)
+        self.orders = [np.random.Generator(bit_generator(s, "order")) for s in seeds]
+        self.losses = np.full(self.n_networks, np.nan)
+        self.steps = {}
+
+    @property
+    def step_sizes(self) -> set[int]:
+        """Sizes of the minibatches of an epoch."""
+        return {self.batch_size, len(self.inputs) % self.batch_size} - {0}
+
+    def run_epochs(self, first: int, n_epochs: int, position: tuple[int, int]) -> Iterator[int]:
+        """Visit all samples ``n_epochs`` times, yielding the number of each epoch when done.
+
+        Parameters
+        ----------
+        first, n_epochs : int
+            Number of the first epoch, and of epochs.
+        position : tuple of int
+            Number of the first of these networks among all, and of all, for messages.
+
+        Raises
+        ------
+        FloatingPointError
+            If a network's loss stops being finite.
+        """
+        begin, n_all = position
+        last = first + n_epochs - 1
+        for epoch in range(first, last + 1):
+            started = time.perf_counter()
+            self.loss.start_epoch(epoch)
+            self.losses = self.run_epoch()
+            logger.info(
+                "networks %d-%d of %d, epoch %d/%d: mean loss %.5f, %.1f s",
+                *(begin, begin + self.n_networks - 1, n_all, epoch, last),
+                *(self.losses.mean(), time.perf_counter() - started),
+            )
+            if not np.isfinite(self.losses).all():
+                raise FloatingPointError(
+                    f"a network's loss is {self.losses.max()} in epoch {epoch}: "
+                    f"learning_rate={self.learning_rate} may be too high for these inputs"
+                )
+            yield epoch
+
+    def run_epoch(self) -> np.ndarray:
+        """Visit all samples once; return each network's mean loss."""
+        n_samples, size = len(self.inputs), self.batch_size
+        orders = torch.from_numpy(np.stack([g.permutation(n_samples) for g in self.orders]))
+        orders = orders.to(self.inputs.device)
+        n_full = n_samples // size * size
+        losses = self._run_steps(orders[:, :n_full], size)
+        if n_full < n_samples:
+            losses += self._run_steps(orders[:, n_full:], n_samples - n_full)
+        return losses / n_samples
+
+    def _run_steps(self, orders: torch.Tensor, size: int) -> np.ndarray:
+        step = self.steps[size]
+        # (n_networks, n_steps * size) -> (n_steps, n_networks, padded size); sample 0 pads.
+        indices = orders.new_zeros((orders.shape[1] // size, self.n_networks, step.padded_size))
+        indices[:, :, :size] = orders.view(self.n_networks, -1, size).transpose(0, 1)
+        targets = self.labels.gather(1, indices.transpose(0, 1).flatten(1))
+        targets = targets.view(self.n_networks, -1, step.padded_size).transpose(0, 1).contiguous()
+        # Kept for the loss, which is summed once an epoch.
+        kept = torch.empty_like(targets)
+        for arguments in zip(indices.unbind(), targets.unbind(), kept.unbind(), strict=True):
+            step(*arguments)
+        losses = []
+        for k in range(self.n_networks):
+            of_network = (v[:, k, :size].cpu().double().flatten() for v in (kept, targets))
+            losses.append(self.loss.total(*of_network).item())
+        return np.array(losses)
+
+
+class _LockStepTraining(Minibatches):
+    """Networks of weights of their own, trained by Adam.
 
     All weights lie in one flat array, layer by layer and within a layer network by network, so
     that one fused Adam step serves all and every layer is one batched matrix. Biases are the
@@ -447,23 +651,28 @@ class _LockStepTraining:
         batch_size: int,
         learning_rate: float,
         noise: Dropout | DropConnect | None,
+        loss: Loss | None = None,
     ) -> None:
+        super().__init__(
+            inputs,
+            labels,
+            seeds=seeds,
+            batch_size=batch_size,
+            learning_rate=learning_rate,
+            loss=CrossEntropy() if loss is None else loss,
+        )
         self.n_rows = [w.shape[1] for w in weights]
         padded_rows = [_padded_rows(*w.shape[1:]) for w in weights]
-        self.inputs = inputs
-        self.labels = torch.from_numpy(labels.astype(np.float32)).to(inputs.device)
-        self.batch_size = min(batch_size, len(inputs))
-        self.learning_rate = learning_rate
         self.noise = noise
-        self.n_networks = len(seeds)
-        self.orders = [np.random.Generator(_bit_generator(s, "order")) for s in seeds]
-        self.mask_bits = [_bit_generator(s, "masks") for s in seeds]
+        self.mask_bits = [bit_generator(s, "masks") for s in seeds]
+        #: Momentum of stochastic gradient descent; None while Adam moves the weights.
+        self.momentum = None
 
         shapes = [
             (self.n_networks, rows, w.shape[2])
             for rows, w in zip(padded_rows, weights, strict=True)
         ]
-        n_padded = _rounded_up(sum(math.prod(shape) for shape in shapes), _ALIGNMENT)
+        n_padded = rounded_up(sum(math.prod(shape) for shape in shapes), ALIGNMENT)
         self.parameters, self.gradients, self.first_moments, self.second_moments = torch.zeros(
             (4, n_padded), device=inputs.device
         )
@@ -491,61 +700,80 @@ class _LockStepTraining:
                 *_views(self.products, shapes[:n_masked]),
                 *self.weights[n_masked:],
             ]
-        self.steps = {}
-        n_samples = len(inputs)
-        for size in {self.batch_size, n_samples % self.batch_size} - {0}:
-            self.steps[size] = _Step(self, size)
-
-    def run_epoch(self) -> np.ndarray:
-        """Visit all samples once; return each network's mean loss."""
-        n_samples, size = len(self.inputs), self.batch_size
-        orders = torch.from_numpy(np.stack([g.permutation(n_samples) for g in self.orders]))
-        orders = orders.to(self.inputs.device)
-        n_full = n_samples // size * size
-        losses = self._run_steps(orders[:, :n_full], size)
-        if n_full < n_samples:
-            losses += self._run_steps(orders[:, n_full:], n_samples - n_full)
-        return losses / n_samples
-
-    def _run_steps(self, orders: torch.Tensor, size: int) -> np.ndarray:
-        step = self.steps[size]
-        # (n_networks, n_steps * size) -> (n_steps, n_networks, padded size); sample 0 pads.
-        indices = orders.new_zeros((orders.shape[1] // size, self.n_networks, step.padded_size))
-        indices[:, :, :size] = orders.view(self.n_networks, -1, size).transpose(0, 1)
-        targets = self.labels.gather(1, indices.transpose(0, 1).flatten(1))
-        targets = targets.view(self.n_networks, -1, step.padded_size).transpose(0, 1).contiguous()
-        # Difference of the two logits, kept for the loss, which is summed once an epoch.
-        logits = torch.empty_like(targets)
-        for arguments in zip(indices.unbind(), targets.unbind(), logits.unbind(), strict=True):
-            step(*arguments)
-        losses = []
-        for k in range(self.n_networks):
-            z, y = (values[:, k, :size].cpu().double().flatten() for values in (logits, targets))
-            losses.append((torch.nn.functional.softplus(z) - y * z).sum().item())
-        return np.array(losses)
+        self.steps = {size: _Step(self, size) for size in self.step_sizes}
 
     def trained_weights(self) -> list[np.ndarray]:
         """Return the weights of each layer, (n_networks, fan_in + 1, fan_out)."""
         return [w[:, :n].cpu().numpy() for w, n in zip(self.weights, self.n_rows, strict=True)]
 
-    def adam_step(self) -> None:
+    def start_constant_rate(self, constant_rate: ConstantRate) -> None:
+        """Go on by stochastic gradient descent."""
+        self.learning_rate = constant_rate.learning_rate
+        self.momentum = constant_rate.momentum
+        # From here on the velocity; the second moments have no part.
+        self.first_moments.zero_()
+
+    def move_weights(self) -> None:
         """Move all weights by their gradients."""
-        adam(
-            [self.parameters],
-            [self.gradients],
-            [self.first_moments],
-            [self.second_moments],
-            [],
-            [self.n_steps],
-            fused=True,
-            amsgrad=False,
-            beta1=0.9,
-            beta2=0.999,
-            lr=self.learning_rate,
-            weight_decay=0,
-            eps=1e-8,
-            maximize=False,
-        )
+        if self.momentum is None:
+            adam_step(
+                self.parameters,
+                self.gradients,
+                (self.first_moments, self.second_moments),
+                n_steps=self.n_steps,
+                learning_rate=self.learning_rate,
+            )
+        else:
+            sgd(
+                [self.parameters],
+                [self.gradients],
+                [self.first_moments],
+                fused=True,
+                weight_decay=0,
+                momentum=self.momentum,
+                lr=self.learning_rate,
+                dampening=0,
+                nesterov=False,
+                maximize=False,
+            )
+
+
+def adam_step(
+    parameters: torch.Tensor,
+    gradients: torch.Tensor,
+    moments: tuple[torch.Tensor, torch.Tensor],
+    *,
+    n_steps: torch.Tensor,
+    learning_rate: float,
+) -> None:
+    """Move parameters, in place, by one step of Adam with its usual constants.
+
+    Parameters
+    ----------
+    parameters, gradients : tensor of shape (n_parameters,)
+    moments : tuple of tensors of shape (n_parameters,)
+        First and second moments, updated.
+    n_steps : tensor of shape ()
+        Steps before, updated.
+    learning_rate : float
+    """
+    first_moments, second_moments = moments
+    adam(
+        [parameters],
+        [gradients],
+        [first_moments],
+        [second_moments],
+        [],
+        [n_steps],
+        fused=True,
+        amsgrad=False,
+        beta1=0.9,
+        beta2=0.999,
+        lr=learning_rate,
+        weight_decay=0,
+        eps=1e-8,
+        maximize=False,
+    )
 
 
 class _Step:
@@ -554,7 +782,7 @@ class _Step:
     def __init__(self, training: _LockStepTraining, size: int) -> None:
         device, n_networks = training.inputs.device, training.n_networks
         self.training = training
-        self.padded_size = _rounded_up(size, _ALIGNMENT)
+        self.padded_size = rounded_up(size, ALIGNMENT)
         # Factors of a mean over the minibatch; padding has no part in it.
         self.mean_factors = torch.zeros(self.padded_size, device=device)
         self.mean_factors[:size] = 1 / size
@@ -573,7 +801,6 @@ class _Step:
         ]
         self.pre_activations = [empty(width) for width in widths]
         self.deltas = [empty(width) for width in widths]
-        self.residuals = empty()
 
         self.inputs_transposed = [a.transpose(1, 2) for a in self.layer_inputs]
         self.weights_transposed = [
@@ -589,24 +816,23 @@ class _Step:
                 device=device,
             )
 
-    def __call__(
-        self, indices: torch.Tensor, targets: torch.Tensor, logit_differences: torch.Tensor
-    ) -> None:
-        self.compute_gradients(indices, targets, logit_differences)
-        self.training.adam_step()
+    def __call__(self, indices: torch.Tensor, targets: torch.Tensor, kept: torch.Tensor) -> None:
+        self.compute_gradients(indices, targets, kept)
+        self.training.move_weights()
 
     def compute_gradients(
-        self, indices: torch.Tensor, targets: torch.Tensor, logit_differences: torch.Tensor
+        self, indices: torch.Tensor, targets: torch.Tensor, kept: torch.Tensor
     ) -> None:
-        """Write the gradients of the mean cross-entropy of the minibatches.
+        """Write the gradients of the mean loss of the minibatches.
 
         Parameters
         ----------
         indices, targets : tensor of shape (n_networks, padded_size)
             Samples of each network's minibatch, and their labels; what is beyond the
             minibatch's size does not matter.
-        logit_differences : tensor of shape (n_networks, padded_size)
-            Filled with the log odds of the positive class.
+        kept : tensor of shape (n_networks, padded_size)
+            Filled with what the loss keeps: of cross-entropy, the log odds of the positive
+            class.
         """
         training = self.training
         weights, gradients = training.effective_weights, training.weight_gradients
@@ -627,17 +853,12 @@ class _Step:
             torch.clamp_min(z[i], 0, out=self.activations[i])
         torch.bmm(self.layer_inputs[last], weights[last], out=z[last])
 
-        # d loss / d logits of the softmax of two: ±(p - y) / size.
-        torch.sub(z[last][:, :, 1], z[last][:, :, 0], out=logit_differences)
-        torch.sigmoid(logit_differences, out=self.residuals)
-        self.residuals.sub_(targets).mul_(self.mean_factors)
-        deltas[last][:, :, 1].copy_(self.residuals)
-        torch.neg(self.residuals, out=deltas[last][:, :, 0])
+        training.loss.write_gradients(z[last], targets, self.mean_factors, kept, deltas[last])
         for i in range(last, 0, -1):
             torch.bmm(self.inputs_transposed[i], deltas[i], out=gradients[i])
             delta = deltas[i - 1]
             torch.bmm(deltas[i], self.weights_transposed[i - 1], out=delta)
-            _backward_of_relu(delta, z[i - 1], 0, grad_input=delta)
+            backward_of_relu(delta, z[i - 1], 0, grad_input=delta)
             if masks is not None:
                 delta.mul_(masks.blocks[i - 1])
         torch.bmm(self.inputs_transposed[0], deltas[0], out=gradients[0])
@@ -645,7 +866,7 @@ class _Step:
             training.masked_gradients.mul_(training.weight_masks.flat)
 
 
-_backward_of_relu = torch.ops.aten.threshold_backward.grad_input
+backward_of_relu = torch.ops.aten.threshold_backward.grad_input
 
 
 class _Evaluation:
@@ -695,13 +916,25 @@ def _as_columns(columns: Sequence[torch.Tensor]) -> np.ndarray:
     return np.ascontiguousarray(torch.stack(list(columns)).cpu().numpy().T)
 
 
-def _rounded_up(n: int, multiple: int) -> int:
+def rounded_up(n: int, multiple: int) -> int:
     return -(-n // multiple) * multiple
+
+
+def _check_constant_rate(constant_rate: ConstantRate | None) -> None:
+    if constant_rate is None:
+        return
+    rate, momentum = constant_rate.learning_rate, constant_rate.momentum
+    if constant_rate.n_epochs < 1:
+        raise ValueError(f"n_epochs={constant_rate.n_epochs} at a constant rate, must be >= 1")
+    if not (math.isfinite(rate) and rate > 0):
+        raise ValueError(f"the constant learning_rate={rate} must be positive and finite")
+    if not 0 <= momentum < 1:
+        raise ValueError(f"momentum={momentum} must be in [0, 1)")
 
 
 def _padded_rows(n_rows: int, n_columns: int) -> int:
     """Return how many rows make a matrix of whole aligned blocks."""
-    return _rounded_up(n_rows, _ALIGNMENT // math.gcd(_ALIGNMENT, n_columns))
+    return rounded_up(n_rows, ALIGNMENT // math.gcd(ALIGNMENT, n_columns))
 
 
 def _with_constant(values: torch.Tensor, n_columns: int) -> torch.Tensor:
@@ -722,15 +955,15 @@ def _views(flat: torch.Tensor, shapes: Sequence[Sequence[int]]) -> list[torch.Te
     return views
 
 
-def _bit_generator(seed: int, purpose: str) -> np.random.SFC64:
+def bit_generator(seed: int, purpose: str) -> np.random.SFC64:
     # One stream for each purpose: a network has the same initial weights and order of samples
     # with masks as without.
-    purposes = ("weights", "order", "masks", "passes")
+    purposes = ("weights", "order", "masks", "passes", "signs")
     return np.random.SFC64([seed, purposes.index(purpose)])
 
 
 @contextlib.contextmanager
-def _denormals_flushed() -> Iterator[None]:
+def denormals_flushed() -> Iterator[None]:
     """Treat denormal floats as zero, which they are but for speed.
 
     Adam's moments of a weight without gradients decay into them, where arithmetic is many
@@ -744,7 +977,7 @@ def _denormals_flushed() -> Iterator[None]:
         torch.set_flush_denormal(were_flushed)
 
 
-def _check_data(
+def check_data(
     X: np.ndarray, labels: np.ndarray, seeds: Sequence[int]
 ) -> tuple[np.ndarray, np.ndarray]:
     X, labels = np.asarray(X, dtype=np.float32), np.asarray(labels)
@@ -762,7 +995,7 @@ def _check_data(
     return X, labels
 
 
-def _check_settings(
+def check_settings(
     hidden_sizes: Sequence[int],
     n_epochs: int,
     batch_size: int,

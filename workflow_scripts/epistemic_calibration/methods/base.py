@@ -98,7 +98,8 @@ class Method(ABC):
     #: Whether the hypotheses are draws from the law of P(Y = 1 | x) that the method means, as
     #: posterior samples, passes and members are; False where they are that law themselves, such
     #: as fixed quantiles. Of H draws, E[(p* − mean)²] = (H + 1)/(H − 1)·E[variance] if they are
-    #: right, of a law it is E[variance]. It matters where the variance is the uncertainty.
+    #: right, of a law it is E[variance]. It matters where the variance is the uncertainty. It may
+    #: be a property where a parameter decides.
     exchangeable: ClassVar[bool] = True
     #: JSON schema of each parameter but ``random_state``, by name, where parameters are not
     #: fields but the keywords of an ``__init__`` of the class's own.

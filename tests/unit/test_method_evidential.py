@@ -1,0 +1,202 @@
+"""Evidential networks: their loss against quadrature and torch, their law against scipy."""
+
+import numpy as np
+import pytest
+import torch
+from scipy.integrate import quad
+from scipy.stats import beta as beta_law
+from torch import nn
+from torch.distributions import Dirichlet, kl_divergence
+
+from epistemic_calibration.methods import _networks as engine
+from epistemic_calibration.methods._evidential_loss import MAX_EXPONENT, EvidentialLoss, evidence
+from epistemic_calibration.methods.evidential import Evidential
+from epistemic_calibration.seeds import derive_seed
+
+FAST = {"hidden_sizes": [10, 5], "n_epochs": 12, "learning_rate": 0.01, "device": "cpu"}
+ACTIVATIONS = ("relu", "softplus", "exp")
+
+
+def problem(n_samples=200, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n_samples, 4)).astype(np.float32)
+    return X, (X[:, 0] + 0.5 * rng.normal(size=n_samples) > 0.8).astype(np.uint8)
+
+
+def reference_evidence(logits, activation):
+    if activation == "exp":
+        return torch.exp(torch.clamp(logits, -10, 10))
+    return {"relu": torch.relu, "softplus": nn.Softplus()}[activation](logits)
+
+
+def reference_loss(logits, labels, activation, weight):
+    """Equation 5 of the paper and its divergence, for one-hot labels, as it is written there."""
+    alpha = reference_evidence(logits, activation) + 1
+    y = nn.functional.one_hot(labels.long(), 2).to(logits.dtype)
+    strength = alpha.sum(-1, keepdim=True)
+    p = alpha / strength
+    error = ((y - p) ** 2 + p * (1 - p) / (strength + 1)).sum(-1)
+    removed = y + (1 - y) * alpha
+    return error + weight * kl_divergence(Dirichlet(removed), Dirichlet(torch.ones_like(removed)))
+
+
+def write(loss, logits, labels, factors):
+    n_networks, n_samples = labels.shape
+    kept, out = torch.full((n_networks, n_samples), -1.0), torch.full_like(logits, -1.0)
+    loss.write_gradients(logits, labels, factors, kept, out)
+    return kept, out
+
+
+@pytest.mark.parametrize("activation", ACTIVATIONS)
+@pytest.mark.parametrize("weight", [0.0, 0.3, 1.0])
+def test_loss_and_gradients_are_those_of_the_paper(activation, weight):
+    generator = torch.Generator().manual_seed(0)
+    logits = 4 * torch.randn((3, 32, 2), generator=generator)
+    logits[0, 0] = torch.tensor([-1.0, -2.0])  # no evidence at all for ReLU
+    logits[0, 1] = torch.tensor([12.0, -13.0])  # clipped for exp
+    labels = torch.randint(2, (3, 32), generator=generator).float()
+    factors = torch.rand(32, generator=generator)
+    loss = EvidentialLoss(activation, 10)
+    loss.divergence_weight = weight
+    kept, out = write(loss, logits, labels, factors)
+
+    exact = logits.double().requires_grad_()
+    expected = reference_loss(exact, labels, activation, weight)
+    (expected * factors).sum().backward()
+    # The loss is a difference of numbers around ln α, which is at most 10.
+    torch.testing.assert_close(kept.double(), expected.detach(), rtol=1e-5, atol=2e-6)
+    torch.testing.assert_close(out.double(), exact.grad, rtol=2e-4, atol=1e-6)
+    assert loss.total(kept[0].double(), labels[0]).item() == pytest.approx(
+        expected[0].sum().item(), rel=1e-5
+    )
+
+
+@pytest.mark.parametrize("label", [0, 1])
+def test_the_loss_is_an_expectation_under_the_beta_law(label):
+    loss = EvidentialLoss("softplus", 10)
+    loss.divergence_weight = 0.0
+    logits = torch.tensor([[[0.3, 1.7]]])
+    kept, _ = write(loss, logits, torch.tensor([[float(label)]]), torch.ones(1))
+    negative, positive = (np.logaddexp(0, z) + 1 for z in (0.3, 1.7))
+    law = beta_law(positive, negative)
+    # Two components of a one-hot label are equally wrong.
+    expected, _ = quad(lambda q: 2 * (label - q) ** 2 * law.pdf(q), 0, 1)
+    assert kept.item() == pytest.approx(expected, rel=1e-5)
+
+
+@pytest.mark.parametrize(("annealing", "weights"), [(4, [0, 0.25, 0.5, 0.75, 1, 1]), (0, [1, 1])])
+def test_the_divergence_comes_in_by_epochs(annealing, weights):
+    loss = EvidentialLoss("relu", annealing)
+    seen = []
+    for epoch in range(1, len(weights) + 1):
+        loss.start_epoch(epoch)
+        seen.append(loss.divergence_weight)
+    assert seen == weights
+
+
+def test_clipped_logits_have_no_gradient():
+    logits = torch.tensor([[[MAX_EXPONENT + 1, -MAX_EXPONENT - 1]]])
+    _, out = write(EvidentialLoss("exp", 0), logits, torch.ones((1, 1)), torch.ones(1))
+    assert not out.any()
+
+
+@pytest.mark.parametrize("activation", ACTIVATIONS)
+def test_training_is_that_of_a_plain_loop(activation):
+    X, y = problem(100)
+    method = Evidential(**FAST, evidence=activation, annealing_epochs=5, random_state=3).fit(X, y)
+    seed = derive_seed(3, 0)
+    layers = []
+    for w in engine.initial_weights((4, 10, 5, 2), seed):
+        linear = nn.Linear(len(w) - 1, w.shape[1])
+        with torch.no_grad():
+            linear.weight.copy_(torch.tensor(w[:-1].T))
+            linear.bias.copy_(torch.tensor(w[-1]))
+        layers += [linear, nn.ReLU()]
+    network = nn.Sequential(*layers[:-1])
+    optimizer = torch.optim.Adam(network.parameters(), lr=0.01)
+    order = np.random.Generator(engine.bit_generator(seed, "order"))
+    inputs, labels = torch.from_numpy(X), torch.from_numpy(y)
+    for epoch in range(12):
+        total = 0.0
+        for batch in torch.from_numpy(order.permutation(100)).split(32):
+            weight = min(1, epoch / 5)
+            loss = reference_loss(network(inputs[batch]), labels[batch], activation, weight).mean()
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            total += loss.item() * len(batch)
+    for ours, theirs in zip(method.networks_.weights, network[::2], strict=True):
+        np.testing.assert_allclose(
+            ours[0, :-1], theirs.weight.detach().numpy().T, rtol=1e-3, atol=1e-4
+        )
+    assert method.diagnostics()["final_training_loss"] == pytest.approx(total / 100, rel=1e-4)
+    with torch.no_grad():
+        negative, positive = reference_evidence(network(inputs), activation).numpy().T + 1
+    for ours, theirs in zip(method.beta_parameters(X), (positive, negative), strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=2e-3)
+
+
+def test_quantiles_are_those_of_the_law():
+    X, y = problem()
+    method = Evidential(**FAST, n_hypotheses=40).fit(X, y)
+    alpha, beta = method.beta_parameters(X)
+    assert alpha.min() >= 1 and beta.min() >= 1
+    levels = (np.arange(40) + 0.5) / 40
+    expected = beta_law(alpha[:, None], beta[:, None]).ppf(levels)
+    predictions = method.predict(X)
+    np.testing.assert_allclose(predictions.hypotheses, expected, rtol=1e-8, atol=1e-12)
+    assert predictions.exchangeable is False
+    # Each quantile stands for the mean of a slice of the law, which is at most as far from it as
+    # the slice is wide; slices of all H levels have total width 1.
+    strength = alpha + beta
+    mean, variance = alpha / strength, alpha * beta / (strength**2 * (strength + 1))
+    assert np.abs(expected.mean(axis=1) - mean).max() < 1 / 40
+    many = Evidential(n_hypotheses=4000)
+    many.networks_, many.device = method.networks_, "cpu"
+    hypotheses = many.sample_hypotheses(X)
+    assert np.abs(hypotheses.mean(axis=1) - mean).max() < 1 / 4000
+    np.testing.assert_allclose(hypotheses.var(axis=1), variance, rtol=0.01)
+    assert (expected.var(axis=1) < variance).all()
+
+
+def test_draws_follow_the_law():
+    X, y = problem()
+    n = 4000
+    method = Evidential(**FAST, n_hypotheses=n, hypotheses="draws", random_state=1).fit(X, y)
+    alpha, beta = method.beta_parameters(X)
+    predictions = method.predict(X)
+    assert predictions.exchangeable is True
+    law = beta_law(alpha, beta)
+    mean, variance, kurtosis = (np.asarray(v, dtype=float) for v in law.stats("mvk"))
+    hypotheses = predictions.hypotheses
+    assert np.abs((hypotheses.mean(axis=1) - mean) / np.sqrt(variance / n)).max() < 5
+    error = variance * np.sqrt((kurtosis + 2) / n)
+    assert (np.abs(hypotheses.var(axis=1) - variance) < 5 * error).all()
+    again = Evidential(**FAST, n_hypotheses=n, hypotheses="draws", random_state=2)
+    again.networks_ = method.networks_
+    assert not np.array_equal(again.sample_hypotheses(X), hypotheses)
+
+
+def test_evidence_is_not_negative():
+    logits = torch.linspace(-30, 30, 101)
+    for activation in ACTIVATIONS:
+        values = evidence(logits, activation)
+        assert (values >= 0).all() and torch.isfinite(values).all()
+        torch.testing.assert_close(values, reference_evidence(logits, activation))
+
+
+@pytest.mark.parametrize("activation", ["softplus", "exp"])
+def test_far_from_evidence_the_law_is_wide(activation):
+    # Wrong evidence is pulled to none: labels that are noise leave the law nearly uniform.
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(600, 4)).astype(np.float32)
+    noise, rule = rng.integers(2, size=600), X[:, 0] > 0
+    variances = [
+        Evidential(**FAST, evidence=activation)
+        .fit(X, y.astype(np.uint8))
+        .sample_hypotheses(X)
+        .var(axis=1)
+        .mean()
+        for y in (noise, rule)
+    ]
+    assert variances[0] > 2 * variances[1]

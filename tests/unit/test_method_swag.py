@@ -1,0 +1,192 @@
+"""SWAG: the moments of its iterates, the law of its draws, and the training between."""
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+from epistemic_calibration.methods import _networks as engine
+from epistemic_calibration.methods._networks import ConstantRate, train_networks
+from epistemic_calibration.methods.swag import SWAG, Moments
+from epistemic_calibration.seeds import derive_seed
+
+FAST = {
+    "hidden_sizes": [10, 5],
+    "n_epochs": 4,
+    "learning_rate": 0.01,
+    "n_collected": 6,
+    "rank": 4,
+    "device": "cpu",
+}
+
+
+def problem(n_samples=150, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n_samples, 4)).astype(np.float32)
+    X[:, 2] = 0
+    return X, (X[:, 0] + 0.5 * rng.normal(size=n_samples) > 0.3).astype(np.uint8)
+
+
+def test_moments_are_those_that_the_paper_updates():
+    rng = np.random.default_rng(0)
+    iterates = rng.normal(size=(12, 7))
+    # Algorithm 1, line by line.
+    first, second, deviations = np.zeros(7), np.zeros(7), []
+    for n, theta in enumerate(iterates):
+        first = (n * first + theta) / (n + 1)
+        second = (n * second + theta**2) / (n + 1)
+        deviations = [*deviations, theta - first][-5:]
+    moments = Moments.of_iterates(iterates, rank=5)
+    np.testing.assert_allclose(moments.mean, first, atol=1e-12)
+    np.testing.assert_allclose(moments.variance, second - first**2, atol=1e-12)
+    np.testing.assert_allclose(moments.deviations, np.column_stack(deviations), atol=1e-12)
+
+
+def test_draws_have_the_covariance_of_the_paper():
+    rng = np.random.default_rng(1)
+    moments = Moments.of_iterates(rng.normal(size=(8, 5)) * [1, 2, 0.1, 0, 3], rank=4)
+    n = 200_000
+    draws = moments.draw(n, np.random.default_rng(2))
+    d = moments.deviations
+    covariance = (np.diag(moments.variance) + d @ d.T / 3) / 2
+    variances = covariance.diagonal()
+    error = np.sqrt(variances / n)
+    assert (np.abs(draws.mean(axis=0) - moments.mean) <= 5 * error).all()
+    # Of normal draws, an entry of the sample covariance has variance (c_ii c_jj + c_ij²)/n.
+    error = np.sqrt((np.outer(variances, variances) + covariance**2) / n)
+    assert (np.abs(np.cov(draws.T) - covariance) <= 5 * error + 1e-20).all()
+    assert variances[3] == 0 and (draws[:, 3] == moments.mean[3]).all()
+
+
+@pytest.mark.parametrize("momentum", [0.0, 0.9])
+def test_iterates_are_those_of_a_plain_loop(momentum):
+    X, y = problem()
+    trained = train_networks(
+        X,
+        np.stack([y, 1 - y]),
+        seeds=[5, 6],
+        hidden_sizes=(10, 4),
+        n_epochs=3,
+        learning_rate=3e-3,
+        constant_rate=ConstantRate(2, 0.02, momentum),
+        device="cpu",
+    )
+    assert [w.shape for w in trained.iterates] == [(2, 2, 5, 10), (2, 2, 11, 4), (2, 2, 5, 2)]
+    for k, seed in enumerate([5, 6]):
+        layers = []
+        for w in engine.initial_weights((4, 10, 4, 2), seed):
+            linear = nn.Linear(len(w) - 1, w.shape[1])
+            with torch.no_grad():
+                linear.weight.copy_(torch.tensor(w[:-1].T))
+                linear.bias.copy_(torch.tensor(w[-1]))
+            layers += [linear, nn.ReLU()]
+        network = nn.Sequential(*layers[:-1])
+        order = np.random.Generator(engine.bit_generator(seed, "order"))
+        labels = torch.from_numpy(y if k == 0 else 1 - y).long()
+        optimizer = torch.optim.Adam(network.parameters(), lr=3e-3)
+        for epoch in range(5):
+            if epoch == 3:
+                optimizer = torch.optim.SGD(network.parameters(), lr=0.02, momentum=momentum)
+            total = 0.0
+            for batch in torch.from_numpy(order.permutation(len(X))).split(32):
+                loss = F.cross_entropy(network(torch.from_numpy(X)[batch]), labels[batch])
+                optimizer.zero_grad()
+                loss.backward()
+                optimizer.step()
+                total += loss.item() * len(batch)
+            if epoch < 3:
+                continue
+            for ours, theirs in zip(trained.iterates, network[::2], strict=True):
+                np.testing.assert_allclose(
+                    ours[k, epoch - 3, :-1], theirs.weight.detach().T, rtol=1e-3, atol=1e-5
+                )
+                np.testing.assert_allclose(
+                    ours[k, epoch - 3, -1], theirs.bias.detach(), rtol=1e-3, atol=1e-5
+                )
+        assert trained.losses[k] == pytest.approx(total / len(X), rel=1e-4)
+    for last, w in zip(trained.iterates, trained.weights, strict=True):
+        assert np.array_equal(last[:, -1], w)
+
+
+def test_iterates_do_not_depend_on_the_company():
+    X, y = problem(77)
+    labels = np.stack([y, 1 - y] * 3)[:5]
+    settings = {"constant_rate": ConstantRate(3, 0.02, 0.9), "n_epochs": 2, "device": "cpu"}
+    together = train_networks(X, labels, seeds=range(5), group_size=5, **settings)
+    for group_size in (1, 2):
+        split = train_networks(X, labels, seeds=range(5), group_size=group_size, **settings)
+        for a, b in zip(split.iterates, together.iterates, strict=True):
+            assert np.array_equal(a, b)
+    alone = train_networks(X, labels[3:4], seeds=[3], **settings)
+    for a, b in zip(alone.iterates, together[3:4].iterates, strict=True):
+        assert np.array_equal(a, b)
+
+
+def test_a_fit_has_the_moments_of_its_iterates():
+    X, y = problem()
+    method = SWAG(**FAST, random_state=3).fit(X, y)
+    networks = train_networks(
+        X,
+        y[None],
+        seeds=[derive_seed(3, 0)],
+        **{k: v for k, v in FAST.items() if k not in ("rank", "n_collected")},
+        constant_rate=ConstantRate(6, method.constant_rate, method.momentum),
+    )
+    iterates = np.stack(
+        [np.concatenate([w[0, t].ravel() for w in networks.iterates]) for t in range(6)]
+    ).astype(float)
+    np.testing.assert_allclose(method.moments_.mean, iterates.mean(axis=0), atol=1e-12)
+    np.testing.assert_allclose(
+        method.moments_.variance,
+        (iterates**2).mean(axis=0) - iterates.mean(axis=0) ** 2,
+        atol=1e-12,
+    )
+    running = np.stack([iterates[: t + 1].mean(axis=0) for t in range(6)])
+    np.testing.assert_allclose(method.moments_.deviations, (iterates - running)[2:].T, atol=1e-12)
+    assert (method.moments_.variance > 0).any()
+    # Nothing moves the weights of a feature that is always zero.
+    assert not method.moments_.variance[20:30].any()
+
+
+def test_hypotheses_are_networks_with_drawn_weights():
+    X, y = problem()
+    method = SWAG(**FAST, n_hypotheses=5, random_state=3).fit(X, y)
+    rng = np.random.default_rng(derive_seed(3, "weights"))
+    hypotheses = method.sample_hypotheses(X)
+    for j, draw in enumerate(method.moments_.draw(5, rng)):
+        hidden, begin = X.astype(float), 0
+        for i, (a, b) in enumerate([(5, 10), (11, 5), (6, 2)]):
+            w = draw[begin : begin + a * b].reshape(a, b)
+            begin += a * b
+            hidden = hidden @ w[:-1] + w[-1]
+            hidden = np.maximum(hidden, 0) if i < 2 else hidden
+        expected = 1 / (1 + np.exp(hidden[:, 0] - hidden[:, 1]))
+        np.testing.assert_allclose(hypotheses[:, j], expected, atol=1e-5)
+    assert begin == method.moments_.mean.size
+
+
+def test_a_rank_that_no_iterates_fill_is_an_error():
+    with pytest.raises(ValueError, match="rank=5 must be at most n_collected=4"):
+        SWAG(rank=5, n_collected=4)
+
+
+@pytest.mark.parametrize(
+    ("constant_rate", "message"),
+    [
+        (ConstantRate(0, 0.1, 0.9), "n_epochs=0 at a constant rate"),
+        (ConstantRate(1, 0.0, 0.9), r"constant learning_rate=0\.0"),
+        (ConstantRate(1, float("inf"), 0.9), "constant learning_rate=inf"),
+        (ConstantRate(1, 0.1, 1.0), r"momentum=1\.0"),
+    ],
+)
+def test_wrong_constant_rates_are_named(constant_rate, message):
+    X, y = problem()
+    with pytest.raises(ValueError, match=message):
+        train_networks(X, y[None], seeds=[0], constant_rate=constant_rate, device="cpu")
+
+
+def test_a_rate_that_diverges_is_an_error():
+    X, y = problem()
+    with pytest.raises(FloatingPointError, match=r"learning_rate=1e\+30 may be too high"):
+        SWAG(**FAST, constant_rate=1e30).fit(1e3 * X, y)

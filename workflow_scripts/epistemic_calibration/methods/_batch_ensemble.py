@@ -1,0 +1,310 @@
+"""Training many ensembles whose members share weights but for factors of rank one.
+
+Member m of an ensemble has in each layer the weights W ∘ (r_m s_mᵀ), W being shared, and a bias
+of its own (Wen, Tran & Ba 2020). They are never formed in training:
+xᵀ(W ∘ (r sᵀ)) = ((x ∘ r)ᵀ W) ∘ s, so that one product serves the minibatches of all members, and
+a batched one those of all ensembles, which take their steps together. As in `_networks`, an
+ensemble's result does not depend on the others.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from typing import Literal
+
+import numpy as np
+import torch
+
+from epistemic_calibration.device import resolve_device
+from epistemic_calibration.methods._networks import (
+    ALIGNMENT,
+    GROUP_BYTES,
+    CrossEntropy,
+    Minibatches,
+    Networks,
+    active_features,
+    adam_step,
+    backward_of_relu,
+    bit_generator,
+    check_data,
+    check_settings,
+    denormals_flushed,
+    initial_weights,
+    rounded_up,
+)
+
+
+def train_batch_ensembles(
+    X: np.ndarray,
+    labels: np.ndarray,
+    *,
+    seeds: Sequence[int],
+    n_members: int,
+    minibatches: Literal["split", "tiled"] = "split",
+    hidden_sizes: Sequence[int] = (100, 20),
+    n_epochs: int = 20,
+    batch_size: int = 32,
+    learning_rate: float = 1e-3,
+    device: str = "auto",
+    group_size: int | None = None,
+) -> Networks:
+    """Train one ensemble for every ``n_members`` rows of ``labels``.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_samples, n_features)
+        Inputs that all ensembles share.
+    labels : ndarray of shape (n_ensembles * n_members, n_samples)
+        Labels in {0, 1}, one row for each member.
+    seeds : sequence of int
+        Of each member: its signs and order of samples. That of the first is also the seed of
+        the shared weights and of the biases that all members start from.
+    n_members : int
+    minibatches : {"split", "tiled"}
+        Whether each member has an order of samples of its own, or all have that of the first.
+    hidden_sizes, n_epochs, batch_size, learning_rate, device
+        As of `train_networks`; ``batch_size`` is that of one member.
+    group_size : int or None
+        Ensembles that take their steps together; None for what suits the cache. Results do not
+        depend on it.
+
+    Returns
+    -------
+    Networks
+        Of all members, with weights W ∘ (r sᵀ).
+
+    Raises
+    ------
+    ValueError
+        If an argument has a wrong shape or value, or CUDA is asked for and absent.
+    FloatingPointError
+        If a network's loss stops being finite.
+    """
+    torch_device = resolve_device(device)
+    X, labels = check_data(X, labels, seeds)
+    check_settings(hidden_sizes, n_epochs, batch_size, learning_rate, None, group_size)
+    if n_members < 1 or len(seeds) % n_members:
+        raise ValueError(f"n_members={n_members} must be >= 1 and divide {len(seeds)} networks")
+    layer_sizes = (X.shape[1], *hidden_sizes, 2)
+    # A matrix needs a row at least.
+    active = active_features(X)
+    active[0] |= not active.any()
+    inputs = torch.from_numpy(X[:, active]).to(torch_device)
+
+    members = np.arange(len(seeds)).reshape(-1, n_members)
+    shared = [initial_weights(layer_sizes, seeds[first]) for first in members[:, 0]]
+    signs = [_random_signs(layer_sizes, seed) for seed in seeds]
+    trained = [
+        np.empty((len(seeds), a + 1, b), dtype=np.float32)
+        for a, b in itertools.pairwise(layer_sizes)
+    ]
+    losses = np.empty(len(seeds))
+    if group_size is None:
+        # Weights, gradients and moments. Activations take more, but smaller groups of them are
+        # slower.
+        n_floats = 4 * sum(w.size for w in shared[0])
+        group_size = max(1, GROUP_BYTES[torch_device.type] // (4 * n_floats))
+    n_groups = -(-len(members) // group_size)
+    with torch.inference_mode(), denormals_flushed():
+        for group in np.array_split(np.arange(len(members)), n_groups):
+            rows = members[group].ravel()
+            first_rows = np.repeat(members[group, 0], n_members)
+            training = _Training(
+                inputs,
+                labels[rows],
+                _stack_layers([_take_rows(shared[g], active) for g in group]),
+                _stack_factors([signs[k] for k in rows], active, n_members),
+                seeds=[seeds[k] for k in (rows if minibatches == "split" else first_rows)],
+                batch_size=batch_size,
+                learning_rate=learning_rate,
+            )
+            for _ in training.run_epochs(1, n_epochs, (rows[0] + 1, len(seeds))):
+                pass
+            losses[rows] = training.losses
+            # Of features that are always zero W and r stay as drawn, but s has moved.
+            of_outputs = training.layers[0][2].flatten(0, 1).cpu().numpy()
+            for k, g, s in zip(rows, first_rows // n_members, of_outputs, strict=True):
+                trained[0][k, :-1] = shared[g][0][:-1] * np.outer(signs[k][0][0], s)
+            for i, (weights, biases) in enumerate(training.members()):
+                where = np.append(active, False) if i == 0 else slice(-1)
+                for k, w, b in zip(rows, weights, biases, strict=True):
+                    trained[i][k][where] = w
+                    trained[i][k, -1] = b
+    return Networks(tuple(trained), losses)
+
+
+def _random_signs(layer_sizes: Sequence[int], seed: int) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Draw a member's r (fan_in,) and s (fan_out,) of each layer, entries ±1."""
+    rng = np.random.Generator(bit_generator(seed, "signs"))
+    return [
+        tuple(rng.choice(np.float32([-1, 1]), size) for size in sizes)
+        for sizes in itertools.pairwise(layer_sizes)
+    ]
+
+
+def _take_rows(weights: Sequence[np.ndarray], active: np.ndarray) -> list[np.ndarray]:
+    return [weights[0][np.append(active, True)], *weights[1:]]
+
+
+def _stack_layers(ensembles: Sequence[Sequence[np.ndarray]]) -> list[np.ndarray]:
+    return [np.stack(layer) for layer in zip(*ensembles, strict=True)]
+
+
+def _stack_factors(
+    signs: Sequence[Sequence[tuple[np.ndarray, np.ndarray]]], active: np.ndarray, n_members: int
+) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Return r (n_ensembles, n_members, fan_in) and s (…, fan_out) of each layer."""
+    stacked = []
+    for i, layer in enumerate(zip(*signs, strict=True)):
+        r, s = (np.stack(vectors) for vectors in zip(*layer, strict=True))
+        r = r[:, active] if i == 0 else r
+        stacked.append(tuple(v.reshape(-1, n_members, v.shape[1]) for v in (r, s)))
+    return stacked
+
+
+class _Training(Minibatches):
+    """Ensembles that take their minibatch steps together.
+
+    All that is trained lies in one array with a row for each ensemble, in blocks of whole
+    vectors, so that one fused Adam step serves all.
+    """
+
+    def __init__(
+        self,
+        inputs: torch.Tensor,
+        labels: np.ndarray,
+        weights: Sequence[np.ndarray],
+        factors: Sequence[tuple[np.ndarray, np.ndarray]],
+        *,
+        seeds: Sequence[int],
+        batch_size: int,
+        learning_rate: float,
+    ) -> None:
+        super().__init__(
+            inputs,
+            labels,
+            seeds=seeds,
+            batch_size=batch_size,
+            learning_rate=learning_rate,
+            loss=CrossEntropy(),
+        )
+        self.n_ensembles, self.n_members = factors[0][0].shape[:2]
+        start = []
+        for w, (r, s) in zip(weights, factors, strict=True):
+            # All members start from the same biases.
+            start += [w[:, :-1], r, s, np.repeat(w[:, -1:], self.n_members, axis=1)]
+        sizes = [rounded_up(math.prod(values.shape[1:]), ALIGNMENT) for values in start]
+        self.parameters, self.gradients, *self.moments = torch.zeros(
+            (4, self.n_ensembles, sum(sizes)), device=inputs.device
+        )
+        # Adam counts its steps here.
+        self.n_steps = torch.zeros((), device=inputs.device)
+
+        def blocks(flat: torch.Tensor) -> list[tuple[torch.Tensor, ...]]:
+            views = [
+                columns[:, : math.prod(values.shape[1:])].unflatten(1, values.shape[1:])
+                for columns, values in zip(flat.split(sizes, dim=1), start, strict=True)
+            ]
+            return [tuple(views[i : i + 4]) for i in range(0, len(views), 4)]
+
+        #: Of each layer: W, and each member's r, s and bias.
+        self.layers, self.layer_gradients = blocks(self.parameters), blocks(self.gradients)
+        flat_views = (view for layer in self.layers for view in layer)
+        for view, values in zip(flat_views, start, strict=True):
+            view.copy_(torch.from_numpy(values))
+        self.steps = {size: _Step(self, size) for size in self.step_sizes}
+
+    def move_weights(self) -> None:
+        """Move all that is trained by its gradients."""
+        adam_step(
+            self.parameters,
+            self.gradients,
+            self.moments,
+            n_steps=self.n_steps,
+            learning_rate=self.learning_rate,
+        )
+
+    def members(self) -> list[tuple[np.ndarray, np.ndarray]]:
+        """Return W ∘ (r sᵀ) (n_networks, fan_in, fan_out) and biases of each layer."""
+        found = []
+        for w, r, s, b in self.layers:
+            weights = w[:, None] * r[..., None] * s[:, :, None]
+            found.append(tuple(v.flatten(0, 1).cpu().numpy() for v in (weights, b)))
+        return found
+
+
+class _Step:
+    """One minibatch step, with arrays for minibatches of one size."""
+
+    def __init__(self, training: _Training, size: int) -> None:
+        self.training = training
+        self.padded_size = rounded_up(size, ALIGNMENT)
+        device = training.inputs.device
+        # Factors of the mean over the minibatches of all members; padding has no part in it.
+        self.mean_factors = torch.zeros(self.padded_size, device=device)
+        self.mean_factors[:size] = 1 / (size * training.n_members)
+
+        def empty(width: int) -> torch.Tensor:
+            shape = (training.n_ensembles, training.n_members, self.padded_size, width)
+            return torch.empty(shape, device=device)
+
+        fan_in = [w.shape[1] for w, *_ in training.layers]
+        fan_out = [w.shape[2] for w, *_ in training.layers]
+        # Of each layer: input, input times r, product, pre-activation, and the gradients with
+        # respect to pre-activation, product and input.
+        self.inputs, self.scaled = ([empty(n) for n in fan_in] for _ in range(2))
+        self.products, self.pre_activations = ([empty(n) for n in fan_out] for _ in range(2))
+        self.deltas, self.product_deltas = ([empty(n) for n in fan_out] for _ in range(2))
+        self.input_deltas = [empty(n) for n in fan_in]
+        self.sums = [(empty(a), empty(b)) for a, b in zip(fan_in, fan_out, strict=True)]
+
+    def __call__(self, indices: torch.Tensor, targets: torch.Tensor, kept: torch.Tensor) -> None:
+        self.compute_gradients(indices, targets, kept)
+        self.training.move_weights()
+
+    def compute_gradients(
+        self, indices: torch.Tensor, targets: torch.Tensor, kept: torch.Tensor
+    ) -> None:
+        """Write the gradients of the mean cross-entropy over the members' minibatches.
+
+        Parameters
+        ----------
+        indices, targets, kept : tensor of shape (n_networks, padded_size)
+            As of the step of `_networks`.
+        """
+        training, last = self.training, len(self.inputs) - 1
+        gathered = self.inputs[0].view(-1, self.inputs[0].shape[-1])
+        torch.index_select(training.inputs, 0, indices.view(-1), out=gathered)
+        for i, (w, r, s, b) in enumerate(training.layers):
+            torch.mul(self.inputs[i], r.unsqueeze(2), out=self.scaled[i])
+            torch.bmm(_joined(self.scaled[i]), w, out=_joined(self.products[i]))
+            z = torch.mul(self.products[i], s.unsqueeze(2), out=self.pre_activations[i])
+            z.add_(b.unsqueeze(2))
+            if i < last:
+                torch.clamp_min(z, 0, out=self.inputs[i + 1])
+
+        logits, delta = (v[last].flatten(0, 1) for v in (self.pre_activations, self.deltas))
+        training.loss.write_gradients(logits, targets, self.mean_factors, kept, delta)
+        for i in range(last, -1, -1):
+            w, r, s, _ = training.layers[i]
+            of_w, of_r, of_s, of_b = training.layer_gradients[i]
+            delta, (sum_in, sum_out) = self.deltas[i], self.sums[i]
+            torch.sum(delta, 2, out=of_b)
+            torch.sum(torch.mul(delta, self.products[i], out=sum_out), 2, out=of_s)
+            torch.mul(delta, s.unsqueeze(2), out=self.product_deltas[i])
+            product_delta = _joined(self.product_deltas[i])
+            torch.bmm(_joined(self.scaled[i]).transpose(1, 2), product_delta, out=of_w)
+            input_delta = self.input_deltas[i]
+            torch.bmm(product_delta, w.transpose(1, 2), out=_joined(input_delta))
+            torch.sum(torch.mul(input_delta, self.inputs[i], out=sum_in), 2, out=of_r)
+            if i > 0:
+                input_delta.mul_(r.unsqueeze(2))
+                below = self.deltas[i - 1]
+                backward_of_relu(input_delta, self.pre_activations[i - 1], 0, grad_input=below)
+
+
+def _joined(values: torch.Tensor) -> torch.Tensor:
+    """Return the minibatches of an ensemble's members as one."""
+    return values.flatten(1, 2)
