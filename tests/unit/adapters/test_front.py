@@ -107,3 +107,20 @@ assert hypotheses_of(forest, X).shape == (150, 5, 3)
 assert not {"torch", "laplace", "torchmetrics"} & set(sys.modules)
 """
     subprocess.run([sys.executable, "-c", code], check=True, env={"PYTHONPATH": str(PACKAGE)})
+
+
+def test_the_interface_is_enough_before_scikit_learn_is_loaded():
+    code = """
+import sys
+import numpy as np
+from epistemic_calibration import hypotheses_of
+class Constant:
+    classes_ = (0, 1)
+    def __init__(self, p):
+        self.p = p
+    def predict_proba(self, X):
+        return np.tile([1 - self.p, self.p], (len(X), 1))
+assert "sklearn" not in sys.modules
+assert hypotheses_of([Constant(0.25), Constant(0.5)], np.zeros((3, 1))).shape == (3, 2)
+"""
+    subprocess.run([sys.executable, "-c", code], check=True, env={"PYTHONPATH": str(PACKAGE)})

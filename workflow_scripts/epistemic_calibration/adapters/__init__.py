@@ -108,8 +108,10 @@ def hypotheses_of(
 
 
 def _adapters() -> list[Adapter]:
-    """Return the adapters of the libraries that are loaded."""
-    names = [name for name in registry.available(__name__) if name in sys.modules]
+    """Return the adapters of the libraries that are loaded, and of scikit-learn."""
+    # Its interface is that of others, too, and it is always installed.
+    loaded = {"sklearn", *sys.modules}
+    names = [name for name in registry.available(__name__) if name in loaded]
     modules = (registry.load(__name__, name) for name in names)
     return [registry.only_class(module, Adapter)() for module in modules]
 
