@@ -9,7 +9,7 @@ READY := $(VENV)/.ready
 MARKDOWN := $(wildcard *.md docs/*.md resources/*.md)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo benchmark toy bench test lint format lock clean
+.PHONY: help demo benchmark toy bench test lint format docs lock clean
 
 help: ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1\t/' | expand -t 12
@@ -52,6 +52,9 @@ format: $(READY) ## rewrite code and Markdown in the house style
 	$(BIN)/ruff format .
 	$(BIN)/snakefmt Snakefile rules
 	$(BIN)/mdformat $(MARKDOWN)
+
+docs: $(READY) ## write docs/api.md anew from the code
+	PYTHONPATH=workflow_scripts $(BIN)/python docs/api.py
 
 lock: $(READY) ## pin the newest releases that pyproject.toml allows (needs uv)
 	uv pip compile pyproject.toml --all-extras --universal --python-version 3.11 \

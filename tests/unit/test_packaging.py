@@ -17,6 +17,13 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 ENV = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+#: What is needed to run the project, its tests and its documentation.
+PROJECT = (
+    *("Snakefile", "config.yaml", "Makefile", "pyproject.toml", "MANIFEST.in"),
+    *("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "CITATION.cff", "LICENSE"),
+    *(".gitignore", ".mdformat.toml", "benchmarks", "docs", "envs", "profiles", "report"),
+    *("resources", "rules", "tests", "validation", "workflow_scripts"),
+)
 #: What the light dependencies bring along, whatever their release.
 LIGHT = {
     *("epistemic-calibration", "numpy", "pandas", "scikit-learn", "scipy", "threadpoolctl"),
@@ -34,14 +41,23 @@ def call(*command, check=True, **options):
 
 @pytest.fixture(scope="module")
 def tree(tmp_path_factory):
-    """A copy of what the package is built from: building writes beside it."""
+    """A copy of the project: building writes beside it."""
     folder = tmp_path_factory.mktemp("tree")
-    for name in ("pyproject.toml", "README.md", "LICENSE"):
-        shutil.copy(ROOT / name, folder)
-    package = Path("workflow_scripts") / "epistemic_calibration"
-    skipped = shutil.ignore_patterns("__pycache__")
-    shutil.copytree(ROOT / package, folder / package, ignore=skipped)
+    skipped = shutil.ignore_patterns("__pycache__", "*.egg-info")
+    for name in PROJECT:
+        if (ROOT / name).is_dir():
+            shutil.copytree(ROOT / name, folder / name, ignore=skipped)
+        else:
+            shutil.copy(ROOT / name, folder)
     return folder
+
+
+@pytest.fixture(scope="module")
+def sdist(tree):
+    build = "import sys; from setuptools import build_meta; print(build_meta.build_sdist('dist'))"
+    call(sys.executable, "-c", build, cwd=tree)
+    (path,) = (tree / "dist").glob("*.tar.gz")
+    return path
 
 
 @pytest.fixture(scope="module")
@@ -93,7 +109,7 @@ def test_the_lock_holds_every_extra():
     assert wanted <= locked
 
 
-def test_wheel_and_sdist_hold_the_package(tree, wheel):
+def test_wheel_and_sdist_hold_the_package(wheel, sdist):
     package = ROOT / "workflow_scripts" / "epistemic_calibration"
     modules = {
         path.relative_to(package.parent).as_posix()
@@ -103,13 +119,42 @@ def test_wheel_and_sdist_hold_the_package(tree, wheel):
         names = set(archive.namelist())
     assert modules <= names
     assert any(name.endswith("licenses/LICENSE") for name in names)
-    build = "import sys; from setuptools import build_meta; print(build_meta.build_sdist('dist'))"
-    call(sys.executable, "-c", build, cwd=tree)
-    (path,) = (tree / "dist").glob("*.tar.gz")
-    with tarfile.open(path) as archive:
+    with tarfile.open(sdist) as archive:
         names = {name.partition("/")[2] for name in archive.getnames()}
     assert {f"workflow_scripts/{module}" for module in modules} <= names
-    assert {"pyproject.toml", "LICENSE", "README.md"} <= names
+
+
+def test_the_sdist_holds_the_project(tree, sdist, tmp_path):
+    with tarfile.open(sdist) as archive:
+        archive.extractall(tmp_path, filter="data")
+    (folder,) = tmp_path.iterdir()
+    for path in tree.rglob("*"):
+        inside = path.relative_to(tree)
+        built = inside.parts[0] in ("build", "dist") or any(".egg-info" in p for p in inside.parts)
+        if path.is_file() and not built:
+            assert (folder / inside).read_bytes() == path.read_bytes(), inside
+    strange = {path.name for path in folder.iterdir()} - {*PROJECT, "PKG-INFO", "setup.cfg"}
+    assert not strange
+    command = [sys.executable, "-m", "snakemake", "--dry-run", "--quiet", "--cores", "1", "digits"]
+    call(*command, cwd=folder)
+
+
+def test_the_wheel_of_the_sdist_is_that_of_the_tree(wheel, sdist, environment, tmp_path):
+    call(environment / "bin" / "pip", "wheel", sdist, "--no-deps", "-w", tmp_path)
+    contents = []
+    for path in (wheel, *tmp_path.glob("*.whl")):
+        with zipfile.ZipFile(path) as archive:
+            contents.append({name: archive.read(name) for name in archive.namelist()})
+    assert len(contents) == 2 and contents[0] == contents[1]
+
+
+def test_the_sdist_installs_by_itself(sdist, tmp_path):
+    venv.create(tmp_path, with_pip=True, symlinks=True)
+    # What it needs is that of the wheel, which the other tests install.
+    call(tmp_path / "bin" / "pip", "install", "--no-deps", sdist)
+    code = "import epistemic_calibration as e; print(e.__version__, e.__file__)"
+    version, path = call(tmp_path / "bin" / "python", "-c", code, cwd=tmp_path).stdout.split()
+    assert f"-{version}.tar.gz" in sdist.name and path.startswith(str(tmp_path))
 
 
 def test_nothing_heavy_is_installed(installed):

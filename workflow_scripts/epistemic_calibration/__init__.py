@@ -6,7 +6,7 @@ each module imports only what it uses.
 
 __version__ = "0.1.0"
 
-__all__ = ["Evaluation", "__version__", "evaluate", "metrics"]
+__all__ = ["Evaluation", "__version__", "adapters", "evaluate", "hypotheses_of", "metrics"]
 
 
 def __getattr__(name):
@@ -15,8 +15,10 @@ def __getattr__(name):
 
     if name in ("Evaluation", "evaluate"):
         return getattr(import_module("epistemic_calibration.evaluation"), name)
-    if name == "metrics":
-        return import_module("epistemic_calibration.metrics")
+    if name == "hypotheses_of":
+        return import_module("epistemic_calibration.adapters").hypotheses_of
+    if name in ("adapters", "metrics"):
+        return import_module(f"epistemic_calibration.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

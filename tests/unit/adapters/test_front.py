@@ -1,0 +1,126 @@
+"""What every adapter shares: which one is asked, positive classes, and refusals."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_iris
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.naive_bayes import GaussianNB
+
+import epistemic_calibration
+from epistemic_calibration import hypotheses_of
+from epistemic_calibration.adapters import ModelError
+
+PACKAGE = Path(epistemic_calibration.__file__).parents[1]
+
+
+@pytest.fixture(scope="module")
+def flowers():
+    X, y = load_iris(return_X_y=True)
+    return X, np.array(["setosa", "versicolor", "virginica"])[y]
+
+
+@pytest.fixture(scope="module")
+def forest(flowers):
+    return RandomForestClassifier(7, max_depth=2, random_state=0).fit(*flowers)
+
+
+def test_several_classes_have_an_axis(forest, flowers):
+    X, _ = flowers
+    found = hypotheses_of(forest, X)
+    assert found.shape == (150, 7, 3)
+    np.testing.assert_allclose(found.mean(axis=1), forest.predict_proba(X))
+
+
+@pytest.mark.parametrize("name", ["setosa", "versicolor", "virginica"])
+def test_a_positive_class_is_one_of_several(forest, flowers, name):
+    X, _ = flowers
+    found = hypotheses_of(forest, X, positive_class=name)
+    k = forest.classes_.tolist().index(name)
+    np.testing.assert_array_equal(found, hypotheses_of(forest, X)[:, :, k])
+
+
+def test_the_positive_class_of_two_is_the_second(flowers):
+    X, y = flowers
+    two = RandomForestClassifier(5, max_depth=2, random_state=0).fit(X, y != "setosa")
+    found = hypotheses_of(two, X)
+    np.testing.assert_allclose(found.mean(axis=1), two.predict_proba(X)[:, 1])
+    np.testing.assert_array_equal(found, hypotheses_of(two, X, positive_class=True))
+    np.testing.assert_allclose(found, 1 - hypotheses_of(two, X, positive_class=False))
+
+
+@pytest.mark.parametrize(
+    ("keywords", "message"),
+    [
+        ({"positive_class": "rose"}, "'rose' is no class of the model: 'setosa', 'versicolor'"),
+        ({"positive_class": 1}, "1 is no class"),
+        ({"outputs": "logits"}, "outputs is no option for scikit-learn: there is none"),
+        ({"n_hypotheses": 3}, "RandomForestClassifier has 7 members"),
+        ({"n_hypotheses": 1}, "n_hypotheses must be an integer >= 2"),
+        ({"random_state": -1}, "random_state must be an integer >= 0"),
+        ({"random_state": None}, "random_state must be an integer >= 0"),
+    ],
+)
+def test_wrong_keywords_are_named(forest, flowers, keywords, message):
+    with pytest.raises(ValueError, match=message) as caught:
+        hypotheses_of(forest, flowers[0], **keywords)
+    assert "\n" not in str(caught.value)
+
+
+def test_what_is_no_model_is_refused(flowers, forest):
+    X, y = flowers
+    single = GaussianNB().fit(X, y)
+    cases = [
+        (np.zeros((3, 2)), "is an array and no model"),
+        (object(), "is no model of a library that is known here"),
+        (RandomForestClassifier, "is no model"),
+        ([], "a list of 0 model"),
+        ([single], "a list of 1 model"),
+        ([single, single], "same model more than once"),
+        ([single, object()], "is no model"),
+    ]
+    for model, message in cases:
+        with pytest.raises(ModelError, match=message) as caught:
+            hypotheses_of(model, X)
+        assert "\n" not in str(caught.value)
+
+
+def test_lists_of_two_libraries_are_refused(flowers):
+    torch = pytest.importorskip("torch")
+    X, y = flowers
+    with pytest.raises(ModelError, match=r"mixes models of (PyTorch|scikit-learn) and"):
+        hypotheses_of([GaussianNB().fit(X, y), torch.nn.Linear(4, 3)], X)
+
+
+def test_no_library_is_loaded_that_was_not_there():
+    code = """
+import sys
+from sklearn.datasets import load_iris
+from sklearn.ensemble import RandomForestClassifier
+from epistemic_calibration import hypotheses_of
+X, y = load_iris(return_X_y=True)
+forest = RandomForestClassifier(5, random_state=0).fit(X, y)
+assert hypotheses_of(forest, X).shape == (150, 5, 3)
+assert not {"torch", "laplace", "torchmetrics"} & set(sys.modules)
+"""
+    subprocess.run([sys.executable, "-c", code], check=True, env={"PYTHONPATH": str(PACKAGE)})
+
+
+def test_the_interface_is_enough_before_scikit_learn_is_loaded():
+    code = """
+import sys
+import numpy as np
+from epistemic_calibration import hypotheses_of
+class Constant:
+    classes_ = (0, 1)
+    def __init__(self, p):
+        self.p = p
+    def predict_proba(self, X):
+        return np.tile([1 - self.p, self.p], (len(X), 1))
+assert "sklearn" not in sys.modules
+assert hypotheses_of([Constant(0.25), Constant(0.5)], np.zeros((3, 1))).shape == (3, 2)
+"""
+    subprocess.run([sys.executable, "-c", code], check=True, env={"PYTHONPATH": str(PACKAGE)})

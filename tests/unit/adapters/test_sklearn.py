@@ -1,0 +1,270 @@
+"""Hypotheses of scikit-learn's ensembles, against their members asked one by one."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.datasets import make_classification
+from sklearn.ensemble import (
+    AdaBoostClassifier,
+    BaggingClassifier,
+    ExtraTreesClassifier,
+    GradientBoostingClassifier,
+    HistGradientBoostingClassifier,
+    RandomForestClassifier,
+    RandomForestRegressor,
+    StackingClassifier,
+    VotingClassifier,
+)
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LogisticRegression, Perceptron
+from sklearn.model_selection import GridSearchCV
+from sklearn.naive_bayes import GaussianNB
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import LinearSVC
+from sklearn.tree import DecisionTreeClassifier
+
+from epistemic_calibration import evaluate, hypotheses_of
+from epistemic_calibration.adapters import ModelError
+from epistemic_calibration.adapters.sklearn import SklearnAdapter
+
+#: Names out of order, so that an index is no name.
+NAMES = np.array(["7", "cat", "ant"])
+
+
+@pytest.fixture(scope="module")
+def data():
+    X, y = make_classification(300, n_informative=5, n_classes=3, random_state=0)
+    return X, NAMES[y]
+
+
+@pytest.fixture(scope="module")
+def binary(data):
+    X, y = data
+    return X, np.where(y == "cat", 30, -4)
+
+
+TREE = DecisionTreeClassifier(max_depth=3)
+ENSEMBLES = {
+    "forest": RandomForestClassifier(6, max_depth=4, random_state=0),
+    "extra_trees": ExtraTreesClassifier(6, max_depth=4, random_state=0),
+    "bagging": BaggingClassifier(TREE, 6, random_state=0),
+    "bagging_of_features": BaggingClassifier(
+        TREE, 6, max_features=0.4, bootstrap_features=True, random_state=0
+    ),
+    "bagging_of_pipelines": BaggingClassifier(
+        make_pipeline(StandardScaler(), LogisticRegression()), 6, random_state=0
+    ),
+    "voting": VotingClassifier(
+        [(f"c{c}", LogisticRegression(C=c)) for c in (1e-4, 1e-3, 1e-2, 0.1, 1, 10)],
+        voting="soft",
+    ),
+    "calibrated": CalibratedClassifierCV(LinearSVC(), cv=6),
+}
+
+
+@pytest.mark.parametrize("name", ENSEMBLES)
+def test_the_mean_is_the_prediction_and_members_differ(name, data, binary):
+    for X, y in (data, binary):
+        model = ENSEMBLES[name].fit(X, y)
+        found = hypotheses_of(model, X)
+        assert found.shape[:2] == (300, 6)
+        own = model.predict_proba(X)
+        np.testing.assert_allclose(found.mean(axis=1), own if found.ndim == 3 else own[:, 1])
+        assert found.std(axis=1).max() > 0.01
+
+
+def test_trees_are_asked_one_by_one(binary):
+    X, y = binary
+    for name in ("forest", "extra_trees"):
+        model = ENSEMBLES[name].fit(X, y)
+        alone = np.stack([t.predict_proba(X)[:, 1] for t in model.estimators_], axis=1)
+        np.testing.assert_array_equal(hypotheses_of(model, X), alone)
+
+
+def test_bagging_passes_each_member_its_features(binary):
+    X, y = binary
+    model = ENSEMBLES["bagging_of_features"].fit(X, y)
+    alone = [
+        member.predict_proba(X[:, features])[:, 1]
+        for member, features in zip(model.estimators_, model.estimators_features_, strict=True)
+    ]
+    assert len({tuple(features) for features in model.estimators_features_}) > 1
+    np.testing.assert_array_equal(hypotheses_of(model, X), np.stack(alone, axis=1))
+
+
+def test_a_member_of_a_bagging_that_missed_a_class_gives_it_probability_0():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 2))
+    y = np.repeat(["a", "b", "c"], [30, 28, 2])
+    # Neighbours take no weights, so that a resample is all that a member sees.
+    member = KNeighborsClassifier(1)
+    model = BaggingClassifier(member, 12, max_samples=0.2, random_state=1).fit(X, y)
+    missed = [j for j, each in enumerate(model.estimators_) if 2 not in each.classes_]
+    saw = [j for j, each in enumerate(model.estimators_) if 2 in each.classes_]
+    assert missed and saw
+    found = hypotheses_of(model, X)
+    assert found[:, missed, 2].max() == 0 and found[:, saw, 2].max() > 0
+    np.testing.assert_allclose(found.mean(axis=1), model.predict_proba(X))
+    # One that lacks the first class has its columns moved.
+    y = np.array(["c", "b", "a"])[np.unique(y, return_inverse=True)[1]]
+    middle = BaggingClassifier(member, 12, max_samples=0.1, random_state=3).fit(X, y)
+    assert any(0 not in each.classes_ for each in middle.estimators_)
+    np.testing.assert_allclose(hypotheses_of(middle, X).mean(axis=1), middle.predict_proba(X))
+
+
+def test_data_frames_keep_their_names(data, recwarn):
+    X, y = data
+    frame = pd.DataFrame(X, columns=[f"f{i}" for i in range(X.shape[1])])
+    for name in ("forest", "bagging_of_features", "voting"):
+        model = ENSEMBLES[name].fit(frame, y)
+        np.testing.assert_array_equal(
+            hypotheses_of(model, frame), hypotheses_of(ENSEMBLES[name].fit(X, y), X)
+        )
+        model.fit(frame, y)
+        with pytest.raises(ModelError, match="feature names"):
+            hypotheses_of(model, frame[frame.columns[::-1]])
+    assert not [w for w in recwarn if "feature names" in str(w.message)]
+
+
+def test_ensembles_are_found_in_pipelines_searches_and_frozen(data):
+    X, y = data
+    forest = RandomForestClassifier(6, max_depth=3, random_state=0)
+    pipeline = make_pipeline(StandardScaler(), forest).fit(X, y)
+    search = GridSearchCV(pipeline, {"randomforestclassifier__max_depth": [2, 3]}, cv=2).fit(X, y)
+    for model in (pipeline, search, FrozenEstimator(pipeline)):
+        found = hypotheses_of(model, X)
+        assert found.shape == (300, 6, 3)
+        np.testing.assert_allclose(found.mean(axis=1), model.predict_proba(X))
+
+
+def test_a_list_has_a_hypothesis_for_each(data):
+    X, y = data
+    models = [
+        LogisticRegression().fit(X, y),
+        GaussianNB().fit(X, y),
+        GradientBoostingClassifier(n_estimators=5).fit(X, y),
+        make_pipeline(StandardScaler(), RandomForestClassifier(5, random_state=0)).fit(X, y),
+    ]
+    found = hypotheses_of(models, X)
+    np.testing.assert_allclose(found, np.stack([m.predict_proba(X) for m in models], axis=1))
+    np.testing.assert_allclose(hypotheses_of(tuple(models), X, n_hypotheses=4), found)
+
+
+def test_what_has_the_interface_need_not_be_of_scikit_learn():
+    class Constant:
+        classes_ = ("no", "yes")
+
+        def __init__(self, p):
+            self.p = p
+
+        def predict_proba(self, X):
+            return np.tile([1 - self.p, self.p], (len(X), 1))
+
+    found = hypotheses_of([Constant(0.25), Constant(0.75)], np.zeros((4, 1)))
+    np.testing.assert_array_equal(found, np.tile([0.25, 0.75], (4, 1)))
+    for p, message in ((np.nan, "NaN"), (1.5, r"in \[0, 1\]")):
+        with pytest.raises(ModelError, match=message):
+            hypotheses_of([Constant(0.25), Constant(p)], np.zeros((4, 1)))
+
+
+def fitted_on_other_classes(X, y):
+    return [LogisticRegression().fit(X, y), LogisticRegression().fit(X[y != "cat"], y[y != "cat"])]
+
+
+REFUSED = {
+    "not_fitted": (lambda X, y: RandomForestClassifier(), "not fitted: call fit"),
+    "pipeline_not_fitted": (
+        lambda X, y: make_pipeline(StandardScaler(), RandomForestClassifier()),
+        "not fitted: call fit",
+    ),
+    "list_not_fitted": (
+        lambda X, y: [LogisticRegression().fit(X, y), GaussianNB()],
+        "GaussianNB is not fitted",
+    ),
+    "single": (lambda X, y: LogisticRegression().fit(X, y), "one hypothesis and no spread"),
+    "one_tree": (lambda X, y: RandomForestClassifier(1).fit(X, y), "has 1 member"),
+    "boosting": (lambda X, y: GradientBoostingClassifier(n_estimators=2).fit(X, y), "one sum"),
+    "hist_boosting": (
+        lambda X, y: HistGradientBoostingClassifier(max_iter=2).fit(X, y),
+        "one sum, not hypotheses",
+    ),
+    "ada": (lambda X, y: AdaBoostClassifier(n_estimators=2).fit(X, y), "votes with a weight"),
+    "stacking": (
+        lambda X, y: StackingClassifier([("a", GaussianNB()), ("b", TREE)], cv=2).fit(X, y),
+        "its last estimator combines",
+    ),
+    "hard_voting": (
+        lambda X, y: VotingClassifier([("a", GaussianNB()), ("b", TREE)]).fit(X, y),
+        "counts votes",
+    ),
+    "weights": (
+        lambda X, y: VotingClassifier(
+            [("a", GaussianNB()), ("b", TREE)], voting="soft", weights=[1, 3]
+        ).fit(X, y),
+        "has weights",
+    ),
+    "bagged_votes": (lambda X, y: BaggingClassifier(Perceptron(), 3).fit(X, y), "counts votes, as"),
+    "no_probabilities": (
+        lambda X, y: [LinearSVC().fit(X, y), LinearSVC(C=2).fit(X, y)],
+        "LinearSVC has no predict_proba",
+    ),
+    "regressor": (
+        lambda X, y: RandomForestRegressor(3).fit(X, y == "cat"),
+        "RandomForestRegressor has no predict_proba",
+    ),
+    "other_classes": (fitted_on_other_classes, "model 1 of the list saw other classes"),
+    "several_outputs": (
+        lambda X, y: RandomForestClassifier(3).fit(X, np.stack([y, y], axis=1)),
+        "has several outputs",
+    ),
+    "one_class": (lambda X, y: RandomForestClassifier(3).fit(X, y == "dog"), "one class only"),
+    "other_features": (lambda X, y: RandomForestClassifier(3).fit(X[:, :4], y), "20 features"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_has_no_hypotheses_is_told_in_one_line(name, data):
+    make, message = REFUSED[name]
+    model = make(*data)
+    with pytest.raises(ModelError, match=message) as caught:
+        hypotheses_of(model, data[0])
+    assert "\n" not in str(caught.value)
+
+
+def test_nan_among_the_inputs_is_told_in_one_line(data):
+    X, y = data
+    spoilt = X.copy()
+    spoilt[3, 1] = np.nan
+    with pytest.raises(ModelError, match=r"LogisticRegression: Input X contains NaN\.") as caught:
+        hypotheses_of([LogisticRegression().fit(X, y), GaussianNB().fit(X, y)], spoilt)
+    assert "\n" not in str(caught.value)
+    # Trees have a side for what is missing.
+    assert np.isfinite(hypotheses_of(ENSEMBLES["forest"].fit(spoilt, y), spoilt)).all()
+
+
+def test_members_that_do_not_make_the_prediction_are_refused(data):
+    class Sharpened(RandomForestClassifier):
+        def predict_proba(self, X):
+            squares = super().predict_proba(X) ** 2
+            return squares / squares.sum(axis=1, keepdims=True)
+
+    model = Sharpened(5, max_depth=2, random_state=0).fit(*data)
+    with pytest.raises(ModelError, match="differs from its own prediction"):
+        hypotheses_of(model, data[0])
+
+
+def test_a_forest_in_three_lines(binary):
+    X, y = binary
+    forest = RandomForestClassifier(20, min_samples_leaf=3, random_state=0).fit(X[:150], y[:150])
+    hypotheses = hypotheses_of(forest, X[150:])
+    text = str(evaluate(y[150:] == 30, hypotheses))
+    assert text.startswith("Evaluation of 150 inputs (") and "20 hypotheses each" in text
+
+
+def test_the_adapter_knows_its_own():
+    adapter = SklearnAdapter()
+    assert adapter.handles(GaussianNB()) and not adapter.handles(GaussianNB)
+    assert not adapter.handles(np.zeros(3))

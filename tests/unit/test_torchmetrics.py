@@ -1,0 +1,172 @@
+"""The metric of torchmetrics gives what the library gives for all batches together."""
+
+import pickle
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import epistemic_calibration
+from epistemic_calibration import evaluate, metrics
+
+torch = pytest.importorskip("torch")
+torchmetrics = pytest.importorskip("torchmetrics")
+
+from epistemic_calibration.torchmetrics import EpistemicCalibrationError  # noqa: E402
+
+N = 700
+PACKAGE = Path(epistemic_calibration.__file__).parents[1]
+
+
+@pytest.fixture(scope="module")
+def sample():
+    rng = np.random.default_rng(0)
+    logits = rng.normal(0, 1.5, N)
+    target = rng.random(N) < 1 / (1 + np.exp(-logits))
+    hypotheses = 1 / (1 + np.exp(-1.7 * (logits[:, None] + rng.normal(0, 0.3, (N, 8)))))
+    return torch.tensor(hypotheses), torch.tensor(target)
+
+
+def fed(metric, sample, *sizes):
+    for hypotheses, target in zip(*(tensor.split(sizes) for tensor in sample), strict=True):
+        metric.update(hypotheses, target)
+    return metric
+
+
+def test_batches_give_what_the_library_gives(sample):
+    found = fed(EpistemicCalibrationError(), sample, 300, 0, 1, 399).compute()
+    hypotheses, target = (tensor.numpy() for tensor in sample)
+    direct = metrics.corrected_epistemic_calibration_error(target, hypotheses, n_bins=35)
+    assert found.dtype == torch.float64 and found.item() == direct.estimate
+    assert found.item() == evaluate(target, hypotheses).tece.estimate
+    settings = {"n_bins": 10, "random_state": 3, "confidence_level": 0.9}
+    found = fed(EpistemicCalibrationError(**settings), sample, 350, 350).compute()
+    direct = metrics.corrected_epistemic_calibration_error(target, hypotheses, **settings)
+    assert found.item() == direct.estimate
+
+
+def test_details_are_those_of_the_evaluation(sample):
+    metric = fed(EpistemicCalibrationError(details=True), sample, 200, 500)
+    found = {name: value.item() for name, value in metric.compute().items()}
+    frame = evaluate(sample[1].numpy(), sample[0].numpy()).to_frame().set_index("metric")
+    expected = {}
+    for name in found:
+        plain, _, end = name.partition("_ci_")
+        expected[name] = frame.loc[plain, f"ci_{end}" if end else "value"]
+    assert found == expected and len(found) == 15
+
+
+def test_reset_forgets(sample):
+    metric = fed(EpistemicCalibrationError(), sample, 350, 350)
+    before = metric.compute()
+    metric.reset()
+    assert metric.hypotheses == [] and metric.target == []
+    assert fed(metric, sample, 700).compute() == before
+
+
+def test_collections_keep_one_copy_of_the_states(sample):
+    collection = torchmetrics.MetricCollection(
+        {
+            "tece": EpistemicCalibrationError(),
+            "coarse": EpistemicCalibrationError(n_bins=5),
+            "all": EpistemicCalibrationError(details=True),
+        }
+    )
+    found = fed(collection, sample, 350, 350).compute()
+    assert found["tece"] == fed(EpistemicCalibrationError(), sample, N).compute()
+    assert found["coarse"] == fed(EpistemicCalibrationError(n_bins=5), sample, N).compute()
+    assert found["tece_corrected"] == found["tece"]
+    assert len(collection.compute_groups) == 1
+
+
+def test_pickles_hold_the_state(sample):
+    metric = fed(EpistemicCalibrationError(n_bins=7), sample, 350, 350)
+    again = pickle.loads(pickle.dumps(metric))
+    assert again.compute() == metric.compute()
+    assert metric.clone().compute() == metric.compute()
+
+
+def test_forward_gives_the_value_of_a_batch_and_adds_it(sample):
+    hypotheses, target = sample
+    metric = EpistemicCalibrationError()
+    first = metric(hypotheses[:300], target[:300])
+    metric(hypotheses[300:], target[300:])
+    assert (
+        first == fed(EpistemicCalibrationError(), (hypotheses[:300], target[:300]), 300).compute()
+    )
+    assert metric.compute() == fed(EpistemicCalibrationError(), sample, N).compute()
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
+def test_low_precision_is_read(sample, dtype):
+    hypotheses, target = sample
+    metric = fed(EpistemicCalibrationError(), (hypotheses.to(dtype), target.long()), 350, 350)
+    read = hypotheses.to(dtype).float().numpy()
+    expected = metrics.corrected_epistemic_calibration_error(target.numpy(), read, n_bins=35)
+    assert metric.compute().item() == expected.estimate
+    rounded = torch.full((20, 2), 1 + 5e-7, dtype=torch.float32)
+    assert fed(EpistemicCalibrationError(), (rounded, torch.ones(20)), 20).compute() == 0
+
+
+def test_few_inputs_give_no_number(sample):
+    metric = EpistemicCalibrationError()
+    metric.update(sample[0][:10], sample[1][:10])
+    with pytest.warns(UserWarning, match="10 inputs are too few"):
+        assert metric.compute().isnan()
+
+
+@pytest.mark.parametrize(
+    ("hypotheses", "target", "message"),
+    [
+        (torch.zeros(3), torch.zeros(3), r"shape \(n_samples, n_hypotheses\), got \(3,\)"),
+        (torch.zeros(3, 2, 4), torch.zeros(3), "one against the rest"),
+        (torch.zeros(3, 2), torch.zeros(4), r"target must have shape \(3,\)"),
+        (torch.zeros(3, 2), torch.tensor([0, 1, 2]), r"labels 0 and 1, got \[0, 1, 2\]"),
+        (torch.zeros(3, 2, dtype=torch.long), torch.zeros(3), "must be floats"),
+        (torch.full((3, 2), 1.5), torch.zeros(3), "sigmoid or softmax of logits"),
+        (torch.full((3, 2), torch.nan), torch.zeros(3), r"in \[0, 1\], got values in \[nan"),
+        (torch.zeros(3, 5), torch.zeros(3), "5 hypotheses, those before have 2"),
+    ],
+)
+def test_wrong_batches_are_refused_at_once(hypotheses, target, message):
+    metric = EpistemicCalibrationError()
+    metric.update(torch.full((4, 2), 0.5), torch.tensor([0, 1, 0, 1]))
+    with pytest.raises(ValueError, match=message):
+        metric.update(hypotheses, target)
+    assert len(metric.target) == 1
+
+
+@pytest.mark.parametrize("settings", [{"n_bins": 0}, {"confidence_level": 1}, {"random_state": -1}])
+def test_wrong_settings_are_refused(settings):
+    with pytest.raises(ValueError, match=next(iter(settings))):
+        EpistemicCalibrationError(**settings)
+
+
+PROCESS = """
+import sys
+import torch
+from epistemic_calibration.torchmetrics import EpistemicCalibrationError
+
+rank, folder = int(sys.argv[1]), sys.argv[2]
+torch.distributed.init_process_group(
+    "gloo", init_method=f"file://{folder}/rendezvous", rank=rank, world_size=2
+)
+hypotheses, target = torch.load(f"{folder}/sample.pt")
+part = slice(0, 450) if rank == 0 else slice(450, None)
+metric = EpistemicCalibrationError()
+metric.update(hypotheses[part], target[part])
+torch.save((metric.compute(), len(metric.target[0])), f"{folder}/{rank}.pt")
+"""
+
+
+def test_processes_pool_their_inputs(sample, tmp_path):
+    torch.save(sample, tmp_path / "sample.pt")
+    commands = [[sys.executable, "-c", PROCESS, str(rank), str(tmp_path)] for rank in range(2)]
+    running = [subprocess.Popen(c, env={"PYTHONPATH": str(PACKAGE)}) for c in commands]
+    assert [process.wait(timeout=240) for process in running] == [0, 0]
+    expected = fed(EpistemicCalibrationError(), sample, N).compute()
+    for rank, n in ((0, 450), (1, 250)):
+        value, own = torch.load(tmp_path / f"{rank}.pt")
+        assert value == expected and own == n

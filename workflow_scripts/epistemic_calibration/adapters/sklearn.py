@@ -1,0 +1,236 @@
+"""Ensembles of scikit-learn, and lists of whatever has its interface."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import singledispatch
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.ensemble import (
+    BaggingClassifier,
+    ExtraTreesClassifier,
+    RandomForestClassifier,
+    VotingClassifier,
+)
+from sklearn.exceptions import NotFittedError
+from sklearn.frozen import FrozenEstimator
+from sklearn.pipeline import Pipeline
+from sklearn.utils.validation import check_array, check_is_fitted
+
+from epistemic_calibration.adapters.base import (
+    Adapter,
+    ClassProbabilities,
+    ModelError,
+    check_number,
+    name_of,
+    stack,
+)
+
+#: How far the mean of the hypotheses may be from the model's own prediction: rounding of float32.
+_ROUNDING = 1e-5
+
+#: Beside those with conditions of their own.
+_ENSEMBLES = (RandomForestClassifier, ExtraTreesClassifier, CalibratedClassifierCV)
+
+_SUM = (
+    "its trees are the terms of one sum, not hypotheses: give a list of several, fitted with "
+    "different seeds on different resamples, or a BaggingClassifier of it"
+)
+_WHY_NOT = {
+    **dict.fromkeys(
+        (
+            "GradientBoostingClassifier",
+            "HistGradientBoostingClassifier",
+            "XGBClassifier",
+            "LGBMClassifier",
+            "CatBoostClassifier",
+        ),
+        _SUM,
+    ),
+    "AdaBoostClassifier": "each of its members is fitted to the errors of those before, and votes "
+    "with a weight: they are no hypotheses. Give a list of several, or a BaggingClassifier of it",
+    "StackingClassifier": "its last estimator combines the others, which are no hypotheses: give "
+    "a list of fitted classifiers, or a VotingClassifier(voting='soft')",
+}
+
+
+class SklearnAdapter(Adapter):
+    """Members of an ensemble, of which the prediction is the mean; lists of classifiers."""
+
+    label = "scikit-learn"
+
+    def handles(self, model: Any) -> bool:
+        """Return whether a model has scikit-learn's interface."""
+        if isinstance(model, type):
+            return False
+        return isinstance(model, BaseEstimator) or (
+            hasattr(model, "predict_proba") and hasattr(model, "classes_")
+        )
+
+    def from_model(
+        self, model: Any, X: Any, *, n_hypotheses: int | None, random_state: int
+    ) -> ClassProbabilities:
+        """Return what the members of an ensemble say."""
+        model, X = _innermost(model, X)
+        _check_ensemble(model)
+        own = _predict_proba(model, X)
+        members = list(_members(model, X))
+        check_number(n_hypotheses, len(members), name=name_of(model))
+        values = stack(members, name=name_of(model))
+        # The hypotheses must be what the prediction is made of; this is also a guard against
+        # releases and subclasses that combine their members otherwise.
+        gap = np.abs(values.mean(axis=1) - own).max()
+        if not gap <= _ROUNDING:
+            raise ModelError(
+                f"{name_of(model)}: the mean of its members differs from its own prediction by up "
+                f"to {gap:.3g}, so they are not its hypotheses: give a list of fitted classifiers"
+            )
+        return ClassProbabilities(values, np.asarray(model.classes_))
+
+    def from_list(
+        self, models: Sequence[Any], X: Any, *, n_hypotheses: int | None, random_state: int
+    ) -> ClassProbabilities:
+        """Return what each classifier says."""
+        check_number(n_hypotheses, len(models), name=name_of(models))
+        members = [_predict_proba(model, X) for model in models]
+        classes = [np.asarray(model.classes_) for model in models]
+        for i, other in enumerate(classes):
+            if not np.array_equal(other, classes[0]):
+                raise ModelError(
+                    f"model {i} of the list saw other classes ({_some(other)}) than model 0 "
+                    f"({_some(classes[0])}): fit all on data of the same classes"
+                )
+        return ClassProbabilities(stack(members, name=name_of(models)), classes[0])
+
+
+def _innermost(model: Any, X: Any) -> tuple[Any, Any]:
+    """Return the classifier in pipelines and searches, and what it is given for X."""
+    while True:
+        if isinstance(model, Pipeline):
+            _check_fitted(model)
+            X = model[:-1].transform(X) if len(model) > 1 else X
+            model = model[-1]
+        elif hasattr(model, "best_estimator_"):
+            model = model.best_estimator_
+        elif isinstance(model, FrozenEstimator):
+            model = model.estimator
+        else:
+            return model, X
+
+
+def _check_fitted(model: Any) -> None:
+    try:
+        check_is_fitted(model)
+    except NotFittedError:
+        raise ModelError(f"{name_of(model)} is not fitted: call fit first") from None
+    except TypeError:
+        # No estimator of scikit-learn; its predict_proba will tell.
+        return
+
+
+def _predict_proba(model: Any, X: Any) -> np.ndarray:
+    _check_fitted(model)
+    if not hasattr(model, "predict_proba"):
+        raise ModelError(
+            f"{name_of(model)} has no predict_proba: hypotheses are probabilities, which "
+            f"CalibratedClassifierCV can add to a classifier"
+        )
+    if isinstance(model.classes_, list):
+        raise ModelError(f"{name_of(model)} has several outputs: fit one label at a time")
+    try:
+        values = np.asarray(model.predict_proba(X))
+    except NotFittedError:
+        raise ModelError(f"{name_of(model)} is not fitted: call fit first") from None
+    except ValueError as error:
+        reason = str(error).strip().partition("\n")[0]
+        raise ModelError(f"{name_of(model)}: {reason}") from None
+    n_classes = len(model.classes_)
+    if values.ndim != 2 or values.shape[1] != n_classes:
+        raise ModelError(
+            f"{name_of(model)}: predict_proba gives shape {values.shape}, expected (n_samples, "
+            f"{n_classes})"
+        )
+    if n_classes < 2:
+        raise ModelError(f"{name_of(model)} saw one class only: {_some(model.classes_)}")
+    return values
+
+
+def _some(classes: Any) -> str:
+    shown = [repr(c) for c in np.asarray(classes).tolist()]
+    return ", ".join(shown[:5]) + (", ..." if len(shown) > 5 else "")
+
+
+def _check_ensemble(model: Any) -> None:
+    """Check that the prediction of a model is the mean of what its members say."""
+    name = name_of(model)
+    for base in type(model).__mro__:
+        if base.__name__ in _WHY_NOT:
+            raise ModelError(f"{name}: {_WHY_NOT[base.__name__]}")
+    _check_fitted(model)
+    if isinstance(model, VotingClassifier):
+        if model.voting != "soft":
+            raise ModelError(
+                f"{name} counts votes, which are no probabilities: give it after "
+                f".set_params(voting='soft')"
+            )
+        weights = model.weights if model.weights is not None else [1]
+        if len(set(weights)) > 1:
+            raise ModelError(
+                f"{name} has weights, so its prediction is not the mean of its members: give "
+                f"list(model.estimators_) to count them equally"
+            )
+    elif isinstance(model, BaggingClassifier):
+        for member in model.estimators_:
+            if not hasattr(member, "predict_proba"):
+                raise ModelError(
+                    f"{name} counts votes, as {name_of(member)} has no predict_proba: bag "
+                    f"classifiers that have it"
+                )
+    elif hasattr(model, "predict_proba") and not isinstance(model, _ENSEMBLES):
+        raise ModelError(
+            f"{name} is one classifier, so one hypothesis and no spread: give a list of several, "
+            f"fitted apart, or a fitted BaggingClassifier of it"
+        )
+
+
+@singledispatch
+def _members(model: Any, X: Any) -> Iterator[np.ndarray]:
+    """Yield the probabilities of each member, in the order of the ensemble's classes."""
+    raise NotImplementedError
+
+
+@_members.register(RandomForestClassifier)
+@_members.register(ExtraTreesClassifier)
+def _(model: Any, X: Any) -> Iterator[np.ndarray]:
+    # As the forest itself does, so that trees need not convert X each; a forest that does not
+    # take NaN has refused it.
+    X = check_array(X, dtype=np.float32, accept_sparse="csr", ensure_all_finite=False)
+    for tree in model.estimators_:
+        # Trees know classes by their index, and each knows all of them.
+        yield tree.predict_proba(X, check_input=False)
+
+
+@_members.register
+def _(model: BaggingClassifier, X: Any) -> Iterator[np.ndarray]:
+    X = check_array(X, dtype=None, accept_sparse=["csr", "csc"], ensure_all_finite=False)
+    for member, features in zip(model.estimators_, model.estimators_features_, strict=True):
+        found = member.predict_proba(X[:, features])
+        # Members know classes by their index, and only those of their own resample.
+        values = np.zeros((len(found), len(model.classes_)), dtype=found.dtype)
+        values[:, np.asarray(member.classes_, dtype=np.intp)] = found
+        yield values
+
+
+@_members.register
+def _(model: VotingClassifier, X: Any) -> Iterator[np.ndarray]:
+    for member in model.estimators_:
+        yield _predict_proba(member, X)
+
+
+@_members.register
+def _(model: CalibratedClassifierCV, X: Any) -> Iterator[np.ndarray]:
+    for member in model.calibrated_classifiers_:
+        yield member.predict_proba(X)

@@ -1,0 +1,208 @@
+"""The corrected TECE as a metric of torchmetrics, for training loops.
+
+It needs torchmetrics: ``pip install 'epistemic-calibration[torchmetrics]'``.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import torch
+from torch import Tensor
+
+try:
+    from torchmetrics import Metric
+    from torchmetrics.utilities.data import dim_zero_cat
+except ModuleNotFoundError as error:
+    raise ModuleNotFoundError(
+        "epistemic_calibration.torchmetrics needs torchmetrics: "
+        "pip install 'epistemic-calibration[torchmetrics]'",
+        name=error.name,
+    ) from None
+
+from epistemic_calibration import metrics
+from epistemic_calibration.evaluation import LEAST_SAMPLES, _numbers_of_bins
+from epistemic_calibration.metrics._validation import check_fraction, check_positive_integer
+
+__all__ = ["EpistemicCalibrationError"]
+
+#: By how much probabilities in single precision may leave [0, 1]; such values are clipped.
+_ROUNDING = 1e-6
+
+
+class EpistemicCalibrationError(Metric):
+    """Corrected TECE of a binary classifier, from hypotheses that arrive in batches.
+
+    Bins are made of all inputs together, so the metric keeps all of them, as torchmetrics'
+    area under the ROC curve does without thresholds. Distributed processes pool theirs.
+
+    Parameters
+    ----------
+    details : bool, default False
+        Return a dictionary with intervals, the parts of TECE, and EECE, instead of a number.
+    n_bins : int, optional
+        Bins, as in `evaluate`, by default as many as there.
+    confidence_level : float in (0, 1), default 0.95
+    random_state : int, default 0
+        Seed of K-means.
+    **kwargs
+        Those of `torchmetrics.Metric`, such as ``dist_sync_on_step``.
+
+    Raises
+    ------
+    ValueError
+        If an argument is not what it must be. `update` raises it for labels that are not 0 and
+        1, hypotheses that are not in [0, 1], and shapes that do not agree.
+
+    See Also
+    --------
+    metrics.corrected_epistemic_calibration_error, metrics.decompose_eece : the estimates.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from epistemic_calibration.torchmetrics import EpistemicCalibrationError
+    >>> metric = EpistemicCalibrationError()
+    >>> for _ in range(4):
+    ...     metric.update(torch.full((50, 2), 0.5), torch.tensor([0, 1]).repeat(25))
+    >>> abs(round(metric.compute().item(), 2))
+    0.0
+    """
+
+    is_differentiable = False
+    higher_is_better = False
+    full_state_update = False
+    plot_lower_bound = 0.0
+
+    hypotheses: list[Tensor]
+    target: list[Tensor]
+
+    def __init__(
+        self,
+        *,
+        details: bool = False,
+        n_bins: int | None = None,
+        confidence_level: float = 0.95,
+        random_state: int = 0,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.details = bool(details)
+        self.n_bins = None if n_bins is None else check_positive_integer(n_bins, name="n_bins")
+        self.confidence_level = check_fraction(confidence_level, name="confidence_level")
+        self.random_state = check_positive_integer(random_state, name="random_state", minimum=0)
+        self.add_state("hypotheses", default=[], dist_reduce_fx="cat")
+        self.add_state("target", default=[], dist_reduce_fx="cat")
+
+    def update(self, hypotheses: Tensor, target: Tensor) -> None:
+        """Add a batch.
+
+        Parameters
+        ----------
+        hypotheses : tensor of shape (n_samples, n_hypotheses), values in [0, 1]
+            Estimates of P(Y = 1 | x); as many in every batch.
+        target : tensor of shape (n_samples,), labels in {0, 1}
+        """
+        if hypotheses.ndim != 2 or hypotheses.shape[1] == 0:
+            raise ValueError(
+                f"hypotheses must have shape (n_samples, n_hypotheses), got "
+                f"{tuple(hypotheses.shape)}; of several classes take one against the rest"
+            )
+        if target.shape != hypotheses.shape[:1]:
+            raise ValueError(
+                f"target must have shape ({len(hypotheses)},) as hypotheses have, got "
+                f"{tuple(target.shape)}"
+            )
+        if len(target) == 0:
+            return
+        if not hypotheses.is_floating_point():
+            raise ValueError(f"hypotheses must be floats, got dtype {hypotheses.dtype}")
+        if not ((target == 0) | (target == 1)).all():
+            raise ValueError(f"target must be labels 0 and 1, got {target.unique()[:5].tolist()}")
+        hypotheses = hypotheses.detach()
+        if hypotheses.element_size() < 4:
+            hypotheses = hypotheses.float()
+        # NaN is not within.
+        if not ((hypotheses >= -_ROUNDING) & (hypotheses <= 1 + _ROUNDING)).all():
+            low, high = hypotheses.min().item(), hypotheses.max().item()
+            raise ValueError(
+                f"hypotheses must be probabilities in [0, 1], got values in [{low:g}, {high:g}]; "
+                f"give the sigmoid or softmax of logits"
+            )
+        if self.hypotheses and self.hypotheses[0].shape[1] != hypotheses.shape[1]:
+            raise ValueError(
+                f"this batch has {hypotheses.shape[1]} hypotheses, those before have "
+                f"{self.hypotheses[0].shape[1]}"
+            )
+        self.hypotheses.append(hypotheses.clamp(0, 1))
+        self.target.append(target.detach().to(torch.uint8))
+
+    def compute(self) -> Tensor | dict[str, Tensor]:
+        """Return the corrected TECE of all batches; NaN where there are 10 inputs or fewer.
+
+        Returns
+        -------
+        tensor, or dict of str to tensor
+            A scalar in float64; with ``details`` those named as in `Evaluation.to_frame`, ends of
+            intervals with ``_ci_low`` and ``_ci_high``.
+        """
+        hypotheses = dim_zero_cat(self.hypotheses).cpu().numpy()
+        target = dim_zero_cat(self.target).cpu().numpy()
+        if len(target) < LEAST_SAMPLES:
+            warnings.warn(
+                f"{len(target)} inputs are too few to say anything of calibration: NaN",
+                stacklevel=2,
+            )
+            values = dict.fromkeys(_NAMES, float("nan"))
+        else:
+            values = self._values(hypotheses, target)
+        return self._tensors(values)
+
+    def _values(self, hypotheses: Any, target: Any) -> dict[str, float]:
+        sample = metrics.Sample(target, hypotheses)
+        n_bins, eece_n_bins = _numbers_of_bins(self.n_bins, len(sample))
+        settings = {
+            "n_bins": n_bins,
+            "random_state": self.random_state,
+            "confidence_level": self.confidence_level,
+        }
+        if not self.details:
+            found = metrics.corrected_epistemic_calibration_error(sample, **settings)
+            return {"tece_corrected": found.estimate}
+        split = metrics.split_epistemic_calibration_error(sample, **settings)
+        eece = metrics.decompose_eece(sample, n_bins=eece_n_bins, random_state=self.random_state)
+        values = {
+            "tece_noise_floor": split.total.noise_floor,
+            "tece_minimum_detectable": split.total.minimum_detectable,
+            "eece": eece.eece,
+            "eece_calibration": eece.calibration,
+            "eece_dispersion": eece.dispersion,
+            "eece_noise_floor": eece.noise_floor,
+        }
+        parts = (split.total, split.mean_miscalibration, split.epistemic_dependence)
+        for name, part in zip(_WITH_INTERVALS, parts, strict=True):
+            ends = (part.estimate, part.ci_low, part.ci_high)
+            values |= zip((name, f"{name}_ci_low", f"{name}_ci_high"), ends, strict=True)
+        return {name: values[name] for name in _NAMES}
+
+    def _tensors(self, values: dict[str, float]) -> Tensor | dict[str, Tensor]:
+        # The devices of Apple have no double precision.
+        dtype = torch.float32 if self.device.type == "mps" else torch.float64
+        tensors = {
+            name: torch.tensor(value, dtype=dtype, device=self.device)
+            for name, value in values.items()
+        }
+        return tensors if self.details else tensors["tece_corrected"]
+
+
+_WITH_INTERVALS = ("tece_corrected", "mean_miscalibration", "epistemic_dependence")
+_NAMES = (
+    *(f"{name}{end}" for name in _WITH_INTERVALS for end in ("", "_ci_low", "_ci_high")),
+    "tece_noise_floor",
+    "tece_minimum_detectable",
+    "eece",
+    "eece_calibration",
+    "eece_dispersion",
+    "eece_noise_floor",
+)
