@@ -6,6 +6,7 @@ import sys
 import uuid
 from pathlib import Path
 
+from snakemake.common.configfile import load_configfile
 from snakemake.dag import DAG
 from snakemake.exceptions import WorkflowError
 from snakemake.jobs import Job
@@ -19,6 +20,7 @@ from epistemic_calibration.latents import load_encoder
 from epistemic_calibration.registry import available, load
 from epistemic_calibration.workflow.config import (
     check_duplicate_keys,
+    order_keys,
     resolve_config,
     retype_overrides,
 )
@@ -51,9 +53,13 @@ def first_of(paths, n=5):
 try:
     for _path in workflow.configfiles:
         check_duplicate_keys(_path)
+    # The last one is the Snakefile's own.
+    _merged = order_keys(config, like=load_configfile(workflow.configfiles[-1]))
     CONFIG = resolve_config(
-        retype_overrides(config, workflow.config_settings.config),
+        retype_overrides(_merged, workflow.config_settings.config),
         reserved=[*stages(), *TARGETS, *FOLDERS],
+        # Jobs in environments of their own need nothing here.
+        check_packages=not workflow.deployment_settings.deployment_method,
     )
     plan = Plan(CONFIG)
     for _dataset in CONFIG.datasets:
