@@ -5,6 +5,7 @@ Statistics 4, 2010. Needs its own package: pip install stochtree
 """
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -17,7 +18,7 @@ class Bart(Method):
     """P(Y = 1 | x) = Φ(sum of trees); each posterior draw of the trees is a hypothesis."""
 
     label = "BART"
-    required_packages = {"stochtree": "stochtree"}
+    required_packages: ClassVar = {"stochtree": "stochtree"}
 
     n_hypotheses: int = parameter(100, ge=1, description="posterior draws kept")
     n_trees: int = parameter(50, ge=1, description="trees; 200 in the paper")

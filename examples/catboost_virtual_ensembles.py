@@ -5,6 +5,7 @@ arXiv 2006.10562. Needs its own package: pip install catboost
 """
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -21,7 +22,7 @@ class CatBoostVirtualEnsembles(Method):
     """
 
     label = "CatBoost Virtual Ens."
-    required_packages = {"catboost": "catboost"}
+    required_packages: ClassVar = {"catboost": "catboost"}
 
     n_hypotheses: int = parameter(
         10, ge=2, description="truncated models; 10 in the paper, and CatBoost's default"

@@ -62,7 +62,7 @@ class GaussianProcess(Method):
     n_inducing_points: int = parameter(
         100, ge=1, description="inducing points, at most; 4 to 500 in Hensman et al."
     )
-    n_steps: int = parameter(300, ge=1, description="minibatches")
+    n_steps: int = parameter(200, ge=1, description="minibatches")
     batch_size: int = parameter(1024, ge=1, description="training points of a minibatch, at most")
     natural_step: float = parameter(
         0.1, gt=0, le=1, description="natural-gradient step of the variational Gaussian"

@@ -53,9 +53,7 @@ class VennAbersPredictor(Method):
     label: ClassVar[str] = "Venn–Abers"
     family: ClassVar[str] = "control"
     exchangeable: ClassVar[bool] = False
-    required_packages: ClassVar[dict[str, str]] = {
-        "venn_abers": "epistemic-calibration[extended]"
-    }
+    required_packages: ClassVar[dict[str, str]] = {"venn_abers": "epistemic-calibration[extended]"}
 
     calibration_fraction: float = parameter(
         1 / 3, gt=0, lt=1, description="share of the training set held out to calibrate"
