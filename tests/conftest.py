@@ -17,16 +17,8 @@ for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
 
 ROOT = Path(__file__).parents[1]
 PARTS = (
-    *(
-        "Snakefile",
-        "rules",
-        "config",
-        "envs",
-        "profiles",
-        "workflow_scripts",
-        "resources",
-        "report",
-    ),
+    *("Snakefile", "rules", "config", "envs", "profiles"),
+    *("workflow_scripts", "resources", "report"),
 )
 
 #: Scikit-learn's digits, few images, three tasks, cheap methods of each kind.
