@@ -42,7 +42,11 @@ class Bart(Method):
                 "num_threads": 1,
                 "outcome_model": OutcomeModel(outcome="binary", link="probit"),
             },
-            mean_forest_params={"num_trees": self.n_trees},
+            mean_forest_params={
+                "num_trees": self.n_trees,
+                # Its default, 5, is refused where there are no more than twice as many points.
+                "min_samples_leaf": max(min(5, (len(X) - 1) // 2), 1),
+            },
         )
         return self
 

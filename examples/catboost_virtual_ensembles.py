@@ -35,7 +35,9 @@ class CatBoostVirtualEnsembles(Method):
     def fit(self, X, y):
         from catboost import CatBoostClassifier
 
-        self.constant_ = float(y[0]) if np.min(y) == np.max(y) else None
+        # CatBoost refuses one class, and features none of which varies: the base rate is left.
+        nothing_to_learn = np.ptp(y) == 0 or np.all(np.ptp(X, axis=0) == 0)
+        self.constant_ = float(np.mean(y)) if nothing_to_learn else None
         if self.constant_ is None:
             self.model_ = CatBoostClassifier(
                 loss_function="Logloss",
