@@ -1,3 +1,6 @@
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 from sklearn.isotonic import IsotonicRegression
@@ -86,10 +89,21 @@ def test_a_training_set_of_one_class(label):
 
 
 def test_numpy_treats_divisions_as_before():
-    before = np.geterr()
-    X = RNG.standard_normal((30, 2))
-    VennAbersPredictor().fit(X, np.arange(30) % 2).sample_hypotheses(X)
-    assert np.geterr() == before
+    # In a new process, since importing the package is what changes it.
+    code = (
+        "import numpy as np; from epistemic_calibration.methods import load_method; "
+        "before = np.geterr(); X = np.arange(30.0)[:, None]; y = np.arange(30) % 2; "
+        "load_method('venn_abers')().fit(X, y).sample_hypotheses(X); "
+        "import sys; print('venn_abers' in sys.modules, np.geterr() == before)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={"PYTHONPATH": ":".join(sys.path)},
+    )
+    assert done.stdout.split() == ["True", "True"]
 
 
 def test_one_training_point_is_refused():
