@@ -6,6 +6,7 @@ import sys
 import uuid
 from pathlib import Path
 
+from snakemake.common.configfile import load_configfile
 from snakemake.dag import DAG
 from snakemake.exceptions import WorkflowError
 from snakemake.jobs import Job
@@ -17,7 +18,12 @@ sys.path.insert(0, str(Path(workflow.basedir) / "workflow_scripts"))
 
 from epistemic_calibration.latents import load_encoder
 from epistemic_calibration.registry import available, load
-from epistemic_calibration.workflow.config import check_yaml, resolve_config, retype_overrides
+from epistemic_calibration.workflow.config import (
+    check_yaml,
+    order_keys,
+    resolve_config,
+    retype_overrides,
+)
 from epistemic_calibration.workflow.ledger import Ledger
 from epistemic_calibration.workflow.manifest import append_manifest
 from epistemic_calibration.workflow.plan import Plan, stages
@@ -57,9 +63,13 @@ def first_of(paths, n=5):
 
 
 try:
+    # The last one is the Snakefile's own.
+    _merged = order_keys(config, like=load_configfile(workflow.configfiles[-1]))
     CONFIG = resolve_config(
-        retype_overrides(config, workflow.config_settings.config),
+        retype_overrides(_merged, workflow.config_settings.config),
         reserved=[*stages(), *TARGETS, *FOLDERS],
+        # Jobs in environments of their own need nothing here.
+        check_packages=not workflow.deployment_settings.deployment_method,
     )
     plan = Plan(CONFIG)
     for _dataset in CONFIG.datasets:

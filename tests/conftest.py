@@ -16,7 +16,10 @@ for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(variable, "1")
 
 ROOT = Path(__file__).parents[1]
-PARTS = ("Snakefile", "rules", "envs", "profiles", "workflow_scripts", "resources", "report")
+PARTS = (
+    *("Snakefile", "rules", "config", "envs", "profiles"),
+    *("workflow_scripts", "resources", "report"),
+)
 
 #: Scikit-learn's digits, few images, three tasks, cheap methods of each kind.
 SMALL = {

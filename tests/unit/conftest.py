@@ -16,6 +16,9 @@ def one_job_per_stage(tmp_path):
     from epistemic_calibration.workflow.plan import Plan, stages
 
     config = yaml.safe_load((ROOT / "config.yaml").read_text())
+    extended = yaml.safe_load((ROOT / "config" / "extended.yaml").read_text())
+    for group, entries in extended.items():
+        config[group] |= entries
     config["methods"]["mine"] = {"predictions": "{task}.npz", "datasets": ["digits"]}
     config["datasets"] = {"digits": config["datasets"]["digits"]}
     config["benchmark"] = ["digits"]
@@ -28,4 +31,4 @@ def one_job_per_stage(tmp_path):
         wildcards = [key for key in inspect.signature(stage.needs).parameters if key != "plan"]
         jobs[name] = {key: one[key] for key in wildcards}
     jobs["predictions"]["method"] = "mine"
-    return Plan(resolve_config(config, tmp_path), tmp_path), jobs
+    return Plan(resolve_config(config, tmp_path, check_packages=False), tmp_path), jobs

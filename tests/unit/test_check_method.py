@@ -229,3 +229,13 @@ def test_the_command_says_what_it_checked(write, capsys):
     bad = write(changed(RNG, "        rng = np.random.default_rng()"))
     assert cli.main(["check-method", str(bad)]) == 1
     assert "FAULT  one random_state gives the same hypotheses: " in capsys.readouterr().out
+
+
+def test_a_package_that_is_not_installed_is_named_and_nothing_else_tried(write):
+    needed = '    label = "Mine"\n    required_packages = {"no_such_module": "some[extra]"}'
+    outcomes = list(check_file(write(GOOD.replace('    label = "Mine"', needed))))
+    assert [str(outcome) for outcome in outcomes if outcome.fault] == [
+        "FAULT  the packages that it needs are installed: needs no_such_module: pip install "
+        "'some[extra]'"
+    ]
+    assert len(outcomes) == 2

@@ -2,6 +2,7 @@
 
 import copy
 import dataclasses
+import importlib.util
 import json
 import os
 import runpy
@@ -22,12 +23,14 @@ from epistemic_calibration.workflow.config import (
     ConfigError,
     check_yaml,
     json_schema,
+    order_keys,
     resolve_config,
     retype_overrides,
 )
 
 ROOT = Path(__file__).parents[2]
 SHIPPED = yaml.safe_load((ROOT / "config.yaml").read_text())
+EXTENDED = yaml.safe_load((ROOT / "config" / "extended.yaml").read_text())
 
 
 @pytest.fixture
@@ -152,10 +155,64 @@ def test_importing_the_configuration_loads_no_heavy_library():
     assert done.stdout.strip() == "set()", done.stdout + done.stderr
 
 
-def test_the_shipped_configuration_runs_the_methods_of_the_paper():
+def test_every_method_and_control_is_in_one_of_the_shipped_configurations():
     families = {name: load_method(name).family for name in available_methods()}
-    methods = {name for name, family in families.items() if family != "control"}
-    assert set(SHIPPED["methods"]) == {*PAPER_METHODS} <= methods
+    for group in ("methods", "controls"):
+        named = [*SHIPPED[group], *EXTENDED[group]]
+        expected = {
+            n for n, family in families.items() if (family == "control") == (group != "methods")
+        }
+        assert sorted(named) == sorted(expected)
+    assert set(SHIPPED["methods"]) == {*PAPER_METHODS}
+
+
+def test_the_extended_configuration_adds_methods_and_nothing_else():
+    assert set(EXTENDED) == {"methods", "controls"}
+    added = {**EXTENDED["methods"], **EXTENDED["controls"]}
+    for name, entry in added.items():
+        defaults = load_method(name).default_parameters()
+        defaults = {key: value for key, value in defaults.items() if key != "device"}
+        # As YAML gives tuples.
+        assert entry == json.loads(json.dumps(defaults)), name
+
+
+def test_keys_come_in_the_order_of_config_yaml():
+    # As Snakemake merges: the additions first.
+    merged = copy.deepcopy(EXTENDED)
+    for key, value in copy.deepcopy(SHIPPED).items():
+        merged[key] = {**merged.get(key, {}), **value} if isinstance(value, dict) else value
+    resolved = resolve_config(order_keys(merged, like=SHIPPED), check_packages=False)
+    assert list(resolved.methods) == [*SHIPPED["methods"], *EXTENDED["methods"]]
+    assert list(resolved.controls) == [*SHIPPED["controls"], *EXTENDED["controls"]]
+    assert list(order_keys(merged, like=SHIPPED)) == list(SHIPPED)
+
+
+def test_a_missing_package_is_named(config, monkeypatch):
+    find_spec = importlib.util.find_spec
+    monkeypatch.setattr(
+        importlib.util, "find_spec", lambda name: None if name == "gpytorch" else find_spec(name)
+    )
+    config["methods"]["gaussian_process"] = {}
+    assert fault(config).splitlines()[1:] == [
+        "methods.gaussian_process: needs gpytorch: pip install 'epistemic-calibration[extended]'"
+    ]
+    # Where jobs have environments of their own.
+    resolve_config(config, check_packages=False)
+
+
+def test_a_missing_package_of_a_users_file_is_named(config, tmp_path):
+    path = tmp_path / "mine.py"
+    path.write_text(
+        "from epistemic_calibration.methods import Method\n"
+        "class Mine(Method):\n"
+        "    label = 'Mine'\n"
+        "    required_packages = {'no_such_module': 'no-such-package'}\n"
+        "    def fit(self, X, y): ...\n"
+        "    def sample_hypotheses(self, X): ...\n"
+    )
+    config["methods"]["mine"] = {"file": str(path)}
+    expected = "methods.mine: needs no_such_module: pip install no-such-package"
+    assert fault(config).splitlines()[1:] == [expected]
 
 
 def test_resolving_does_not_change_its_argument(config):

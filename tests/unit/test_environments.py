@@ -21,6 +21,7 @@ MODULE_TO_PACKAGE = {
     "laplace": "laplace-torch",
     "sklearn": "scikit-learn",
     "torch": "pytorch",
+    "venn_abers": "venn-abers",
     "yaml": "pyyaml",
 }
 #: With scikit-learn.

@@ -133,7 +133,7 @@ def check_method(
         yield outcome
         if outcome.fault is not None:
             failed.add(check)
-            if check in (_constructor, _well_formed):
+            if check in (_packages, _constructor, _well_formed):
                 return
 
 
@@ -241,6 +241,15 @@ def _comparable(state: Any) -> Any:
 
 
 # --- The checks: each raises _Fault or _Note, or returns False where there is nothing to check
+
+
+def _packages(method: type[Method], data: _Data) -> bool | None:
+    if not method.required_packages:
+        return False
+    missing = method.missing_packages()
+    if missing:
+        raise _Fault("; ".join(missing))
+    return None
 
 
 def _constructor(method: type[Method], data: _Data) -> None:
@@ -423,6 +432,7 @@ def _diagnostics(method: type[Method], data: _Data) -> None:
 
 
 _CHECKS: dict[str, Callable[[type[Method], _Data], bool | None]] = {
+    "the packages that it needs are installed": _packages,
     "parameters have defaults, and random_state is one": _constructor,
     "hypotheses have the right shape, range and type": _well_formed,
     "a single input can be predicted": _single_input,

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import importlib.util
 import inspect
+import shlex
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -104,6 +106,9 @@ class Method(ABC):
     #: JSON schema of each parameter but ``random_state``, by name, where parameters are not
     #: fields but the keywords of an ``__init__`` of the class's own.
     parameter_schema: ClassVar[dict[str, dict[str, Any]]] = {}
+    #: What the method imports beyond what the benchmark needs: the module's name, and what pip
+    #: installs for it.
+    required_packages: ClassVar[dict[str, str]] = {}
     #: Whether the method uses the nearest neighbours that are found once for all tasks.
     uses_neighbors: ClassVar[bool] = False
 
@@ -180,6 +185,23 @@ class Method(ABC):
             method = cls(**parameters, random_state=random_state)
             method.neighbors = neighbors
             yield method.fit(X_train, labels).predict(X_test)
+
+    @classmethod
+    def missing_packages(cls) -> list[str]:
+        """Return a line for each of ``required_packages`` that is not installed.
+
+        Examples
+        --------
+        >>> class Elaborate(Method):
+        ...     required_packages = {"no_such_module": "package[extra]"}
+        >>> Elaborate.missing_packages()
+        ["needs no_such_module: pip install 'package[extra]'"]
+        """
+        return [
+            f"needs {module}: pip install {shlex.quote(requirement)}"
+            for module, requirement in cls.required_packages.items()
+            if importlib.util.find_spec(module) is None
+        ]
 
     @classmethod
     def parameter_fields(cls) -> dict[str, dataclasses.Field[Any]] | None:

@@ -37,9 +37,9 @@ class BatchEnsemble(NetworkMethod):
     label: ClassVar[str] = "BatchEnsemble"
 
     n_members: int = parameter(
-        10,
+        4,
         ge=1,
-        description="members, and so hypotheses; as of the deep ensemble, 4 in its paper",
+        description="members, and so hypotheses; 4 in its paper",
     )
     minibatches: Literal["split", "tiled"] = parameter(
         "split", description="a minibatch for each member (split), or one for all of them (tiled)"

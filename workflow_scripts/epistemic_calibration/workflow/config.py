@@ -37,6 +37,7 @@ __all__ = [
     "MethodEntry",
     "check_yaml",
     "json_schema",
+    "order_keys",
     "resolve_config",
     "retype_overrides",
 ]
@@ -103,7 +104,11 @@ class Config(Common):
 
 
 def resolve_config(
-    config: Mapping[str, Any], base_dir: str | Path = ".", reserved: Collection[str] = ()
+    config: Mapping[str, Any],
+    base_dir: str | Path = ".",
+    reserved: Collection[str] = (),
+    *,
+    check_packages: bool = True,
 ) -> Config:
     """Check a configuration and return it with every default filled in.
 
@@ -115,6 +120,9 @@ def resolve_config(
         Folder that relative paths of method files start from.
     reserved : collection of str
         Names that no data set may have.
+    check_packages : bool, default True
+        Whether the packages that methods need must be installed here; not where jobs run in
+        environments of their own.
 
     Raises
     ------
@@ -137,7 +145,9 @@ def resolve_config(
             if folded in taken:
                 faults.append(f"{key}: the name is taken by {taken[folded]}")
             taken[folded] = key
-            entries[name] = _method_entry(key, entry, datasets, Path(base_dir), faults)
+            entries[name] = _method_entry(
+                key, entry, datasets, Path(base_dir), faults, check_packages
+            )
     if faults:
         raise ConfigError(faults)
     resolved = {name: _dataset(block, file) for name, block in file.datasets.items()}
@@ -172,7 +182,12 @@ def _name_faults(names: list[str], benchmark: Any, reserved: Collection[str]) ->
 
 
 def _method_entry(
-    key: str, entry: Any, datasets: list[str], base_dir: Path, faults: list[str]
+    key: str,
+    entry: Any,
+    datasets: list[str],
+    base_dir: Path,
+    faults: list[str],
+    check_packages: bool,
 ) -> MethodEntry | None:
     """Return an entry but for the device; if it is wrong, None, or one that nobody uses."""
     given = parse(Entry, entry, key, faults)
@@ -206,6 +221,8 @@ def _method_entry(
         return None
     try:
         method = load_method(str(base_dir / given.file) if given.file else implementation)
+        if check_packages:
+            faults += [f"{key}: {missing}" for missing in method.missing_packages()]
         resolved = {
             "implementation": implementation,
             "label": given.label or (method.label if implementation == name else name),
@@ -293,6 +310,34 @@ def _merged(block: Any, changes: Any) -> Any:
     """Return a block with the values that another one gives, which may be None."""
     given = changes.model_fields_set if changes else ()
     return block.model_copy(update={name: getattr(changes, name) for name in given})
+
+
+def order_keys(config: Mapping[str, Any], like: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a configuration with the keys of another one first, in its order, in every block.
+
+    Snakemake puts what ``--configfile`` and ``--config`` bring before what ``config.yaml``
+    says; tables show methods in the order of the configuration, the added ones last.
+
+    Parameters
+    ----------
+    config : mapping
+        As merged by Snakemake.
+    like : mapping
+        What ``config.yaml`` says.
+
+    Examples
+    --------
+    >>> order_keys({"c": 3, "b": {"z": 1, "y": 2}, "a": 1}, like={"a": 0, "b": {"y": 0}})
+    {'a': 1, 'b': {'y': 2, 'z': 1}, 'c': 3}
+    """
+
+    def ordered(value: Any, given: Any) -> Any:
+        if not isinstance(value, Mapping) or not isinstance(given, Mapping):
+            return value
+        names = [*(n for n in given if n in value), *(n for n in value if n not in given)]
+        return {name: ordered(value[name], given.get(name)) for name in names}
+
+    return ordered(config, like)
 
 
 def retype_overrides(config: Mapping[str, Any], overrides: Mapping[str, Any]) -> dict[str, Any]:
