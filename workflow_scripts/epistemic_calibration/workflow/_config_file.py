@@ -85,7 +85,11 @@ class Scores(Block):
         "nested", description="how the bins of the corrected TECE are built"
     )
     confidence_level: float = Field(0.95, gt=0, lt=1, description="of all intervals")
-    n_resamples: Count = Field(2999, description="label sets drawn per test")
+    n_resamples: Count | Literal["auto"] = Field(
+        "auto",
+        description="label sets drawn per test; auto is enough for the number of tests that are "
+        "corrected together",
+    )
     recalibration: bool = Field(
         False, description="whether to score a recalibration, fitted on half of the test set, too"
     )

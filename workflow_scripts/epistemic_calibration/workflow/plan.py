@@ -23,6 +23,7 @@ from epistemic_calibration.data import (
 )
 from epistemic_calibration.methods import method_path
 from epistemic_calibration.paper.toy import load_experiment
+from epistemic_calibration.scoring._resamples import adequate_resamples
 from epistemic_calibration.workflow.config import Config, MethodEntry
 from epistemic_calibration.workflow.ledger import Ledger
 from epistemic_calibration.workflow.provenance import fingerprint, spec_path
@@ -199,6 +200,15 @@ class Plan:
                 if ledger.state(path, self.fingerprint("scores", **where)) == "current":
                     finished[seed, method] = path
         return finished
+
+    @cache
+    def score_settings(self, dataset: str) -> dict[str, Any]:
+        """Return how hypotheses of a data set are scored, with the number of resamples."""
+        settings = self.config.datasets[dataset].scores.model_dump()
+        if settings["n_resamples"] == "auto":
+            n_tests = len(self.methods(dataset)) * len(self.tasks(dataset))
+            settings["n_resamples"] = adequate_resamples(n_tests)
+        return settings
 
     def toy_runs(self, toy: str, experiment: str) -> list[str]:
         """Return what a toy experiment is run with, one table each: methods, then controls."""
