@@ -47,7 +47,8 @@ class Metric:
     short_label : str, optional
         Label where space is scarce; by default the label.
     resampled : bool, default False
-        Whether it is the p-value of a test that draws labels, and so 1/(n_resamples + 1) at least.
+        Whether it is the p-value of a test that may draw labels, and is then 1/(n_resamples + 1)
+        at least.
 
     Examples
     --------

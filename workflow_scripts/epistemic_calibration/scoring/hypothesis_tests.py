@@ -38,6 +38,7 @@ METRICS = (
         (0, 1),
         {"drivers": 15},
         kind="p_value",
+        resampled=True,
     ),
 )
 
