@@ -202,7 +202,6 @@ def test_a_loss_that_is_not_finite_is_an_error():
 )
 def test_wrong_arguments_are_named(changes, message):
     arguments = {"images": blobs(10), **OPTIONS, **changes}
-    del arguments["min_steps"]
     images = arguments.pop("images")
     with pytest.raises(ValueError, match=message):
         Autoencoder(**arguments).fit(images)

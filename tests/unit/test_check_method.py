@@ -124,6 +124,31 @@ def test_methods_of_the_package_have_none(name):
             "np.random.default_rng(self.random_state)",
         ),
         (
+            changed(RNG, "        rng = np.random"),
+            "one random_state gives",
+            "hand random_state to every estimator",
+        ),
+        (
+            changed(RETURN, f"        import random; X = X + random.random()\n{RETURN}"),
+            "one random_state gives",
+            "hand random_state to every estimator",
+        ),
+        (
+            changed(RETURN, f"        import torch; X = X + torch.rand(1).numpy()\n{RETURN}"),
+            "one random_state gives",
+            "hand random_state to every estimator",
+        ),
+        (
+            changed(RETURN, f"        import random; random.seed(1); random.random()\n{RETURN}"),
+            "no global random state",
+            "the global state of random is",
+        ),
+        (
+            changed(RETURN, f"        import torch; torch.manual_seed(1); torch.rand(1)\n{RETURN}"),
+            "no global random state",
+            "the global state of torch is",
+        ),
+        (
             changed(RNG, "        np.random.seed(self.random_state); rng = np.random"),
             "no global random state",
             "the global state of numpy.random is used or changed",

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from epistemic_calibration.methods import Method, Predictions, load_method
+from epistemic_calibration.methods import Method, Predictions, load_method, user_file
 from epistemic_calibration.methods._faults import told
 from epistemic_calibration.methods.base import check_predictions
 
@@ -77,6 +77,7 @@ def check_file(path: str | Path, *, random_state: int = 0) -> Iterator[Outcome]:
     Parameters
     ----------
     path : path of a ``.py`` file
+        With ``::`` and the name of a class where it defines several.
     random_state : int, default 0
         Seed of the data.
 
@@ -89,11 +90,11 @@ def check_file(path: str | Path, *, random_state: int = 0) -> Iterator[Outcome]:
         method = load_method(str(path))
     except Exception as error:
         # Of a ValueError that no line of the file raises, the message says it all.
-        fault = told(error, path)
+        fault = told(error, user_file(str(path)))
         yield Outcome("the file defines one method", fault.removeprefix("ValueError: "))
         return
     yield Outcome("the file defines one method")
-    yield from check_method(method, path=path, random_state=random_state)
+    yield from check_method(method, path=user_file(str(path)), random_state=random_state)
 
 
 def check_method(

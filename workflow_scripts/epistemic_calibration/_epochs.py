@@ -27,8 +27,12 @@ def number_of_epochs(n_epochs: int, *, min_steps: int, n_samples: int, batch_siz
     >>> number_of_epochs(5, min_steps=1000, n_samples=1000, batch_size=128)
     125
     """
-    given = dict(n_epochs=n_epochs, min_steps=min_steps, n_samples=n_samples, batch_size=batch_size)
-    for name, value in given.items():
+    for name, value in (
+        ("n_epochs", n_epochs),
+        ("min_steps", min_steps),
+        ("n_samples", n_samples),
+        ("batch_size", batch_size),
+    ):
         if value < 1:
             raise ValueError(f"{name}={value!r}; it must be an integer of at least 1")
     steps_per_epoch = -(-n_samples // batch_size)
