@@ -43,8 +43,8 @@ def fit_tasks(job, latents, neighbors):
     import numpy as np
 
     from epistemic_calibration.data.base import task_name
-    from epistemic_calibration.methods import load_method, user_file
-    from epistemic_calibration.methods._tasks import predict_tasks
+    from epistemic_calibration.methods import user_file
+    from epistemic_calibration.methods._tasks import load_told, predict_tasks
     from epistemic_calibration.methods.base import check_predictions
     from epistemic_calibration.seeds import derive_seed
     from epistemic_calibration.workflow.provenance import write_npz
@@ -55,7 +55,7 @@ def fit_tasks(job, latents, neighbors):
     labels = np.stack([latents["y_train"] == k for k in classes], axis=1).astype(np.uint8)
     where = (int(job.where["seed"]), job.where["dataset"], job.where["method"])
     fitted = predict_tasks(
-        load_method(job.settings.implementation),
+        load_told(job.settings.implementation),
         latents["x_train"],
         labels,
         latents["x_test"],

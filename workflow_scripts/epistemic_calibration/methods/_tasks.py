@@ -10,11 +10,29 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from epistemic_calibration.methods import load_method, user_file
 from epistemic_calibration.methods._faults import told
 from epistemic_calibration.methods.base import Method, MethodError, Predictions
 
 if TYPE_CHECKING:
     from epistemic_calibration.latents._neighbors import Neighbors
+
+
+def load_told(name_or_file: str) -> type[Method]:
+    """Return what `load_method` does; whatever a user's file raises is told in one line.
+
+    Raises
+    ------
+    MethodError
+        Naming the file, its line, and what to do.
+    """
+    path = user_file(name_or_file)
+    try:
+        return load_method(name_or_file)
+    except Exception as error:
+        if path is None:
+            raise
+        raise MethodError(f"{path}: {told(error, path)}") from error
 
 
 def predict_tasks(

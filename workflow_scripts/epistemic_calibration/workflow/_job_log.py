@@ -14,7 +14,7 @@ from pathlib import Path
 logger = logging.getLogger("epistemic_calibration")
 
 #: What a step prints beyond is left out: a failed job's log is shown on the screen.
-_MOST_CHARACTERS = 100_000
+_MOST_CHARACTERS = 10_000
 
 
 class JobLog:

@@ -8,8 +8,8 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from epistemic_calibration.methods import Method, Predictions, load_method, user_file
-from epistemic_calibration.methods._tasks import predict_tasks
+from epistemic_calibration.methods import Method, Predictions, user_file
+from epistemic_calibration.methods._tasks import load_told, predict_tasks
 from epistemic_calibration.paper.toy._mixture import (
     sample_mixture,
     sample_training_set,
@@ -103,7 +103,7 @@ class ExperimentData:
             If there is no such method.
         """
         implementation = implementation or method
-        cls = Oracle if implementation == "oracle" else load_method(implementation)
+        cls = Oracle if implementation == "oracle" else load_told(implementation)
         fitted = predict_tasks(
             cls,
             self.X_train,
