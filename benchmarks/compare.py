@@ -34,6 +34,7 @@ from measure import (
     write_images,
 )
 
+from epistemic_calibration._epochs import number_of_epochs
 from epistemic_calibration.report.runtimes import read_runtimes
 from epistemic_calibration.report.style import PAPER_METHODS
 from epistemic_calibration.workflow.config import resolve_config
@@ -100,7 +101,7 @@ class Comparison:
         config = benchmark_config(config, dataset, block, args.n_seeds)
         for entry in config["methods"].values():
             if args.n_epochs is not None and "n_epochs" in entry:
-                entry["n_epochs"] = args.n_epochs
+                entry |= {"n_epochs": args.n_epochs, "min_steps": 1}
         resolved = resolve_config(config)
         self.dataset, self.folder, self.data = dataset, folder, data
         self.block, self.methods = resolved.datasets[dataset], resolved.methods
@@ -159,14 +160,20 @@ class Comparison:
                 *("--output", folder / f"plain_scores_{seed}.csv", "--seed", seed),
                 *("--times", folder / f"plain_times_{seed}.csv"),
                 *("--methods", *self.methods, "--tasks", *self.block.tasks),
-                *("--n-epochs", self.methods["deep_ensemble"].parameters["n_epochs"]),
-                *("--autoencoder-epochs", self.block.encoder_parameters["n_epochs"]),
+                *("--n-epochs", epochs(self.methods["deep_ensemble"].parameters, self.images)),
+                *("--autoencoder-epochs", epochs(self.block.encoder_parameters, self.images)),
                 *("--n-bins", self.block.scores.n_bins),
             ]
             for seed in self.seeds
         ]
         threads = str(self.plain_threads)
         return in_turn(measure(c, cwd=folder, OMP_NUM_THREADS=threads) for c in commands)
+
+
+def epochs(parameters, images):
+    """Return how many epochs a block of parameters trains on the training images."""
+    sizes = {name: parameters[name] for name in ("min_steps", "batch_size")}
+    return number_of_epochs(parameters["n_epochs"], n_samples=len(images.x_train), **sizes)
 
 
 def in_turn(usages):
@@ -289,7 +296,7 @@ def roofline_table(project, dataset, images, methods, block, stages):
     model = ConvolutionalAutoencoder(images.x_train.shape[1:], settings["latent_size"])
     height, width, channels = images.x_train.shape[1:]
     shape = (settings["batch_size"], channels, height, width)
-    steps = n_seeds * settings["n_epochs"] * len(images.x_train) / settings["batch_size"]
+    steps = n_seeds * epochs(settings, images) * len(images.x_train) / settings["batch_size"]
     operations = {("encoder", ""): steps * step_operations(model, torch.rand(shape))}
 
     with np.load(latents_paths[0]) as latents:
@@ -302,7 +309,7 @@ def roofline_table(project, dataset, images, methods, block, stages):
         model = torch.nn.Sequential(*layers)
         batch = torch.rand(parameters["batch_size"], n_active)
         n_networks = n_seeds * len(block.tasks) * parameters.get("n_members", 1)
-        steps = parameters["n_epochs"] * len(images.x_train) / parameters["batch_size"]
+        steps = epochs(parameters, images) * len(images.x_train) / parameters["batch_size"]
         operations["hypotheses", name] = n_networks * steps * step_operations(model, batch)
         shapes[name] = (parameters["batch_size"], n_active, sizes[1])
 

@@ -113,10 +113,12 @@ def _latents(config, dataset, images, data, case, folder):
         "seeds": [0],
         "device": "cpu",
         "tasks_per_job": 1,
-        "methods": {"deep_ensemble": {"n_members": case["members"], "n_epochs": 20}},
+        "methods": {
+            "deep_ensemble": {"n_members": case["members"], "n_epochs": 20, "min_steps": 1}
+        },
         "controls": {},
     }
-    config["autoencoder"] = {**config["autoencoder"], "n_epochs": 1}
+    config["autoencoder"] = {**config["autoencoder"], "n_epochs": 1, "min_steps": 1}
     project = folder / f"train{case['train']}"
     if project.is_dir():
         write_config(project, config)

@@ -34,14 +34,14 @@ SMALL = {
             "tasks": ["0", "3", "8"],
             "max_train": 300,
             "max_test": 200,
-            "autoencoder": {"n_epochs": 2, "latent_size": 8},
+            "autoencoder": {"n_epochs": 2, "min_steps": 1, "latent_size": 8},
             "scores": {"n_bins": 10},
         }
     },
     "methods": {
         "random_forest": {"n_estimators": 5},
         "eknn": {"n_hypotheses": 20},
-        "mc_dropout": {"n_epochs": 2, "n_hypotheses": 10},
+        "mc_dropout": {"n_epochs": 2, "min_steps": 1, "n_hypotheses": 10},
     },
     "controls": {"base_rate": {}},
     "toy": {

@@ -20,7 +20,7 @@ def needs(plan, dataset, seed, method):
     return Needs(
         Settings(implementation=entry.implementation, parameters=entry.parameters),
         inputs,
-        sources=[plan.method_source(method)],
+        sources=plan.method_sources(method),
     )
 
 
@@ -43,7 +43,8 @@ def fit_tasks(job, latents, neighbors):
     import numpy as np
 
     from epistemic_calibration.data.base import task_name
-    from epistemic_calibration.methods import load_method
+    from epistemic_calibration.methods import user_file
+    from epistemic_calibration.methods._tasks import load_told, predict_tasks
     from epistemic_calibration.methods.base import check_predictions
     from epistemic_calibration.seeds import derive_seed
     from epistemic_calibration.workflow.provenance import write_npz
@@ -53,13 +54,15 @@ def fit_tasks(job, latents, neighbors):
     classes = [positive_class[task] for task in tasks]
     labels = np.stack([latents["y_train"] == k for k in classes], axis=1).astype(np.uint8)
     where = (int(job.where["seed"]), job.where["dataset"], job.where["method"])
-    fitted = load_method(job.settings.implementation).fit_predict_tasks(
+    fitted = predict_tasks(
+        load_told(job.settings.implementation),
         latents["x_train"],
         labels,
         latents["x_test"],
         parameters=job.settings.parameters,
         random_states=[derive_seed(*where, task) for task in tasks],
         neighbors=neighbors,
+        path=user_file(job.settings.implementation),
     )
     started = time.perf_counter()
     for (task, path), k, predictions in zip(tasks.items(), classes, fitted, strict=True):

@@ -15,13 +15,12 @@ class Settings:
 def needs(plan, dataset, seed, method):
     from epistemic_calibration.registry import registered_files
 
-    block = plan.config.datasets[dataset]
     fitted = plan.fit_stage(method)
     counts = []
     if plan.has_label_counts(dataset):
         counts = [plan.fingerprint("label_counts", dataset=dataset)]
     return Needs(
-        Settings(tasks=list(plan.tasks(dataset)), scores=block.scores.model_dump()),
+        Settings(tasks=list(plan.tasks(dataset)), scores=plan.score_settings(dataset)),
         {
             "hypotheses": plan.fingerprint(fitted, dataset=dataset, seed=seed, method=method),
             "labels": plan.fingerprint("images", dataset=dataset),

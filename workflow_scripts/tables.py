@@ -18,7 +18,7 @@ def settings_of(plan, dataset):
         methods=plan.methods_shown(plan.methods(dataset)),
         tasks=list(plan.tasks(dataset)),
         seeds=list(plan.config.seeds),
-        n_resamples=plan.config.datasets[dataset].scores.n_resamples,
+        n_resamples=plan.score_settings(dataset)["n_resamples"],
     )
 
 

@@ -23,7 +23,7 @@ def needs(plan, toy, experiment, method):
     )
     sources = [module_path("epistemic_calibration.paper.toy", experiment)]
     if entry:
-        sources.append(plan.method_source(method))
+        sources += plan.method_sources(method)
     return Needs(Settings(seeds=block["seeds"], arguments=arguments), sources=sources)
 
 

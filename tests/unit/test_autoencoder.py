@@ -14,7 +14,7 @@ from epistemic_calibration.latents._convolutional import (
 from epistemic_calibration.latents.autoencoder import Autoencoder
 from epistemic_calibration.seeds import derive_seed
 
-OPTIONS = {"n_epochs": 2, "batch_size": 32, "latent_size": 8, "device": "cpu"}
+OPTIONS = {"n_epochs": 2, "min_steps": 1, "batch_size": 32, "latent_size": 8, "device": "cpu"}
 
 
 def blobs(n, height=12, width=12, channels=1, seed=0):
@@ -34,6 +34,7 @@ def trained():
         random_state=0,
         latent_size=32,
         n_epochs=15,
+        min_steps=1,
         batch_size=16,
         learning_rate=3e-3,
         device="cpu",
@@ -82,7 +83,7 @@ def test_default_latent_size(shape, latent_size):
 )
 def test_images_come_back_in_their_shape(shape):
     images = np.random.default_rng(0).random((3, *shape))
-    encoder = Autoencoder(n_epochs=1, latent_size=5, device="cpu").fit(images)
+    encoder = Autoencoder(n_epochs=1, min_steps=1, latent_size=5, device="cpu").fit(images)
     latents = encoder.encode(images)
     again = encoder.reconstruct(images)
     assert latents.shape == (3, 5)
@@ -236,7 +237,7 @@ def test_weights_come_back_from_their_file(trained, tmp_path):
 
 def test_latent_size_auto_comes_back_from_the_file(tmp_path):
     images = blobs(40, 28, 28)
-    encoder = Autoencoder(n_epochs=1, device="cpu").fit(images)
+    encoder = Autoencoder(n_epochs=1, min_steps=1, device="cpu").fit(images)
     encoder.save(tmp_path / "weights.safetensors")
     again = Autoencoder.load(tmp_path / "weights.safetensors")
     assert again.latent_size == "auto"

@@ -124,6 +124,16 @@ def test_methods_of_the_package_have_none(name):
             "np.random.default_rng(self.random_state)",
         ),
         (
+            changed(RETURN, f"        import random; random.seed(1); random.random()\n{RETURN}"),
+            "no global random state",
+            "the global state of random is",
+        ),
+        (
+            changed(RETURN, f"        import torch; torch.manual_seed(1); torch.rand(1)\n{RETURN}"),
+            "no global random state",
+            "the global state of torch is",
+        ),
+        (
             changed(RNG, "        np.random.seed(self.random_state); rng = np.random"),
             "no global random state",
             "the global state of numpy.random is used or changed",
@@ -178,6 +188,23 @@ def test_each_fault_is_found_with_what_to_do(write, text, check, words):
     assert words in found[name]
     related = {"inputs are not changed", "read-only inputs are accepted"}
     assert len(set(found) - related) <= 1
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        changed(RNG, "        rng = np.random"),
+        changed(RETURN, f"        import random; X = X + random.random()\n{RETURN}"),
+        changed(RETURN, f"        import torch; X = X + torch.rand(1).numpy()\n{RETURN}"),
+    ],
+)
+def test_an_unseeded_global_generator_is_found_and_named(write, text):
+    found = faults(write(text))
+    assert "two fits with one random_state differ" in found.pop(
+        "one random_state gives the same hypotheses"
+    )
+    (fault,) = found.values()
+    assert "the global state of" in fault
 
 
 def test_a_task_that_depends_on_others_is_found(write):

@@ -226,8 +226,8 @@ def test_a_data_set_inherits_and_overrides_blocks(config):
     scores = {name: dataset.scores.model_dump() for name, dataset in resolved.datasets.items()}
     assert scores["digits"] == {**config["scores"], "n_bins": 7}
     assert scores["mnist"] == config["scores"]
-    assert resolved.datasets["digits"].encoder_parameters["n_epochs"] == 60
-    assert resolved.datasets["mnist"].encoder_parameters["n_epochs"] == 5
+    assert resolved.datasets["digits"].encoder_parameters["min_steps"] == 480
+    assert resolved.datasets["mnist"].encoder_parameters["min_steps"] == 1000
 
 
 def test_a_data_set_may_have_an_encoder_of_its_own(config):

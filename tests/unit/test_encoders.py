@@ -17,7 +17,15 @@ from epistemic_calibration.latents.pca import PrincipalComponents
 from epistemic_calibration.parameters import BOUNDS
 
 #: Parameters that keep the tests fast.
-QUICK = {"autoencoder": {"n_epochs": 2, "batch_size": 32, "latent_size": 8, "device": "cpu"}}
+QUICK = {
+    "autoencoder": {
+        "n_epochs": 2,
+        "min_steps": 1,
+        "batch_size": 32,
+        "latent_size": 8,
+        "device": "cpu",
+    }
+}
 
 
 def pictures(n=60, height=10, width=7, channels=1, seed=0):

@@ -26,9 +26,15 @@ N_HYPOTHESES = {
     "deep_ensemble": 10,
     "label_shuffled_ensemble": 10,
     "swag": 30,
-    "batch_ensemble": 10,
+    "batch_ensemble": 4,
 }
-FAST = {"hidden_sizes": [10, 5], "n_epochs": 5, "learning_rate": 0.01, "device": "cpu"}
+FAST = {
+    "hidden_sizes": [10, 5],
+    "n_epochs": 5,
+    "min_steps": 1,
+    "learning_rate": 0.01,
+    "device": "cpu",
+}
 
 
 def problem(n_train=200, n_test=40, n_tasks=3, seed=0):
@@ -108,6 +114,7 @@ def test_every_method_has_the_parameters_of_the_networks(name):
     shared = {
         "hidden_sizes": (100, 20),
         "n_epochs": 20,
+        "min_steps": 500,
         "batch_size": 32,
         "learning_rate": 1e-3,
         "device": "auto",
@@ -126,11 +133,27 @@ def test_absent_cuda_is_told(name, monkeypatch):
 def test_members_are_networks_with_their_own_seeds():
     X, Y, X_test, _ = problem()
     method = load_method("deep_ensemble")(n_members=4, **FAST, random_state=7).fit(X, Y[:, 0])
+    settings = {name: value for name, value in FAST.items() if name != "min_steps"}
     networks = train_networks(
-        X, np.repeat(Y[:, :1].T, 4, axis=0), seeds=[derive_seed(7, j) for j in range(4)], **FAST
+        X, np.repeat(Y[:, :1].T, 4, axis=0), seeds=[derive_seed(7, j) for j in range(4)], **settings
     )
     expected = predict_proba(networks, X_test, device="cpu")
     assert np.array_equal(method.sample_hypotheses(X_test), expected)
+
+
+@pytest.mark.parametrize(("min_steps", "n_epochs"), [(1, 5), (10, 5), (11, 6), (500, 250)])
+def test_epochs_are_added_until_there_are_enough_steps(min_steps, n_epochs):
+    X, Y, X_test, _ = problem()
+    X, y = X[:40], Y[:40, 0]
+    assert len(y) == 40  # two steps of an epoch: 32 samples and 8
+    method = load_method("deep_ensemble")(n_members=2, **{**FAST, "min_steps": min_steps})
+    settings = {**FAST, "n_epochs": n_epochs}
+    del settings["min_steps"]
+    networks = train_networks(
+        X, np.stack([y, y]), seeds=[derive_seed(0, j) for j in range(2)], **settings
+    )
+    expected = predict_proba(networks, X_test, device="cpu")
+    assert np.array_equal(method.fit(X, y).sample_hypotheses(X_test), expected)
 
 
 def test_the_first_members_do_not_depend_on_the_number_of_members():

@@ -8,7 +8,13 @@ from epistemic_calibration.methods._networks import last_hidden_activations
 from epistemic_calibration.methods.deep_ensemble import DeepEnsemble
 from epistemic_calibration.methods.laplace import LastLayerLaplace
 
-FAST = {"hidden_sizes": [10, 5], "n_epochs": 5, "learning_rate": 0.01, "device": "cpu"}
+FAST = {
+    "hidden_sizes": [10, 5],
+    "n_epochs": 5,
+    "min_steps": 1,
+    "learning_rate": 0.01,
+    "device": "cpu",
+}
 
 
 def problem(n_samples=400, seed=0):

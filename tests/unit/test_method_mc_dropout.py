@@ -8,7 +8,13 @@ from epistemic_calibration.methods.deep_ensemble import DeepEnsemble
 from epistemic_calibration.methods.mc_dropout import MCDropout
 from epistemic_calibration.seeds import derive_seed
 
-FAST = {"hidden_sizes": [10, 5], "n_epochs": 5, "learning_rate": 0.01, "device": "cpu"}
+FAST = {
+    "hidden_sizes": [10, 5],
+    "n_epochs": 5,
+    "min_steps": 1,
+    "learning_rate": 0.01,
+    "device": "cpu",
+}
 
 
 @pytest.fixture(scope="module")

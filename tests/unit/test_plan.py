@@ -8,6 +8,13 @@ import numpy as np
 import pytest
 import yaml
 
+from epistemic_calibration.metrics import holm_correction
+from epistemic_calibration.scoring._resamples import (
+    LEVEL,
+    adequate_resamples,
+    can_reject,
+    resamples_needed,
+)
 from epistemic_calibration.workflow.config import resolve_config
 from epistemic_calibration.workflow.plan import Plan, stages
 
@@ -156,3 +163,40 @@ def test_predictions_are_told_by_content(tmp_path):
     assert found[0] == found[2] != found[1]
     assert "mine" in plan(use, tmp_path).methods("digits")
     assert "mine" not in plan(use, tmp_path).methods("mnist")
+
+
+def more_methods(n):
+    names = [f"forest_{k}" for k in range(n)]
+    entries = {name: {"method": "random_forest"} for name in names}
+    return lambda config: config["methods"].update(entries)
+
+
+def test_resamples_follow_from_the_number_of_tests():
+    shipped = plan()
+    # Ten methods and controls, ten tasks each.
+    assert len(shipped.methods("digits")) == 10
+    assert shipped.score_settings("digits")["n_resamples"] == 2999
+    assert plan(more_methods(5)).score_settings("digits")["n_resamples"] == 2999
+    assert plan(more_methods(6)).score_settings("digits")["n_resamples"] == 5999
+    given = plan(lambda c: (more_methods(6)(c), c["scores"].update(n_resamples=99)))
+    assert given.score_settings("digits")["n_resamples"] == 99
+    assert plan(lambda c: c["scores"].pop("n_resamples")).score_settings("digits") == (
+        shipped.score_settings("digits")
+    )
+
+
+def test_a_further_method_leaves_the_scores_of_the_others_alone():
+    before, after = fingerprints(plan()), fingerprints(plan(more_methods(1)))
+    assert {name for name in before if before[name] != after[name]} == {"tables", "figures"}
+
+
+@pytest.mark.parametrize("n_tests", [1, 149, 150, 151, 999, 2400])
+def test_with_adequate_resamples_holm_can_reject(n_tests):
+    n = adequate_resamples(n_tests)
+    least = np.full(n_tests, 1 / (n + 1))
+    assert (holm_correction(least) <= LEVEL).all()
+    assert can_reject(n_tests, n)
+    needed = resamples_needed(n_tests)
+    assert needed <= n
+    assert can_reject(n_tests, needed)
+    assert not can_reject(n_tests, needed - 1)

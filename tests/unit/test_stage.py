@@ -1,9 +1,9 @@
 """A step runs on checked inputs, and what it has written gets receipts, or nothing does."""
 
-import json
 import os
 import subprocess
 import sys
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -213,5 +213,104 @@ def test_settings_of_another_type_fail_when_the_plan_is_made():
 def test_threads_are_those_of_the_spec(folder):
     import_numpy = "import os, json; print(json.dumps(os.environ['OMP_NUM_THREADS']))"
     folder.write_script(import_numpy)
-    done = folder.run(folder.spec(threads=3))
-    assert json.loads(done.stdout) == "3"
+    assert folder.run(folder.spec(threads=3)).returncode == 0
+    assert '\n"3"\n' in (folder.path / "log.txt").read_text()
+
+
+def test_what_a_step_prints_goes_to_the_log(folder):
+    folder.write_script(
+        "import subprocess, sys, os; print('plain'); print('to stderr', file=sys.stderr); "
+        "os.write(1, b'native\\n'); subprocess.run(['echo', 'a child'])"
+    )
+    done = folder.run(folder.spec())
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    lines = (folder.path / "log.txt").read_text().splitlines()
+    assert {"plain", "to stderr", "native", "a child"} <= set(lines)
+    assert lines[-1].partition("INFO ")[2].startswith("done in")
+
+
+def test_a_million_lines_flood_neither_the_screen_nor_the_log(folder):
+    folder.write_script("[print('line', k) for k in range(1_000_000)]; raise ValueError('late')")
+    done = folder.run(folder.spec())
+    assert done.stdout == ""
+    assert done.stderr == "scale.py: ValueError: late (log: log.txt)\n"
+    log = (folder.path / "log.txt").read_text()
+    assert "line 100\n" in log
+    assert len(log) < 20_000
+    # 5 characters, a digit or more, and the end of the line.
+    n_printed = sum(len(f"line {k}\n") for k in range(1_000_000))
+    assert f"{n_printed - 10_000} characters of what was printed are left out" in log
+
+
+def test_a_warning_that_comes_ten_times_is_shown_once_with_its_number(folder):
+    folder.write_script(
+        "import warnings; warnings.simplefilter('always'); "
+        "[warnings.warn('not converged') for _ in range(10)]; warnings.warn('another')"
+    )
+    assert folder.run(folder.spec()).returncode == 0
+    log = (folder.path / "log.txt").read_text()
+    assert log.count("UserWarning: not converged") == 2
+    assert "10 times in all: " in log
+    assert log.count("UserWarning: another") == 1
+
+
+@pytest.fixture
+def elsewhere(tmp_path_factory):
+    """A folder outside the working folder, with a module and a file of numbers."""
+    path = tmp_path_factory.mktemp("elsewhere")
+    (path / "helper_far_away.py").write_text("VALUE = 3\n")
+    (path / "numbers.csv").write_text("1,2\n")
+    return path
+
+
+READ = {
+    "by open": "open({file!r}).read()",
+    "by Path": "import pathlib; pathlib.Path({file!r}).read_bytes()",
+    "by numpy": "import numpy; numpy.loadtxt({file!r}, delimiter=',')",
+    "by a map": "import numpy; numpy.memmap({file!r})",
+    "by pandas": "import pandas; pandas.read_csv({file!r})",
+    "by an import": "import sys; sys.path.append({folder!r}); __import__('helper_far_away')",
+    "by runpy": "import runpy; runpy.run_path({module!r})",
+    "by importlib": "import importlib.util as u; s = u.spec_from_file_location('far', {module!r}); "
+    "m = u.module_from_spec(s); s.loader.exec_module(m)",
+    "by a variable": "import os; open(os.environ['NUMBERS']).read()",
+}
+
+
+@pytest.mark.parametrize("how", READ)
+@pytest.mark.parametrize("inside", [True, False])
+def test_a_file_that_the_spec_does_not_list_is_refused(folder, elsewhere, monkeypatch, how, inside):
+    if inside:
+        place = folder.path / "data"
+        place.mkdir()
+        for path in elsewhere.iterdir():
+            path.rename(place / path.name)
+    else:
+        place = elsewhere
+    file, module = place / "numbers.csv", place / "helper_far_away.py"
+    monkeypatch.setenv("NUMBERS", str(file))
+    time.sleep(0.1)
+    folder.write_script(READ[how].format(file=str(file), module=str(module), folder=str(place)))
+    done = folder.run(folder.spec())
+    used = file if file.name in READ[how].format(file=file, module="", folder="") else module
+    used = file if "NUMBERS" in READ[how] else used
+    shown = os.path.relpath(used, folder.path)
+    assert done.returncode == 1
+    assert f"{shown}, which " in done.stderr
+    assert f"depends_on: [{shown}]" in done.stderr
+    assert receipts(folder) == []
+    # Once it is listed, it may be read.
+    spec = folder.spec()
+    spec["sources"] = source_hashes(folder.path, folder.path / "scale.py", used)
+    assert folder.run(spec).returncode == 0
+
+
+def test_what_the_job_has_made_and_what_belongs_to_libraries_may_be_read(folder):
+    folder.write_script(
+        "import json, numpy, pandas, tempfile, zoneinfo, inspect; "
+        "open('scratch.txt', 'w').write('1'); open('scratch.txt').read(); "
+        "inspect.getsource(json); open('/proc/cpuinfo').read(); zoneinfo.ZoneInfo('Europe/Paris'); "
+        "f = tempfile.NamedTemporaryFile(); open(f.name).read()"
+    )
+    done = folder.run(folder.spec())
+    assert done.returncode == 0, done.stderr

@@ -149,6 +149,18 @@ def test_a_method_that_leaves_the_unit_interval_is_refused(tmp_path, latents):
     assert not (tmp_path / "fits").exists()
 
 
+def test_a_method_that_cannot_be_loaded_or_raises_is_told_with_its_line(
+    tmp_path, latents, monkeypatch
+):
+    monkeypatch.setitem(globals(), "METHOD", "import no_such_package\n" + METHOD)
+    expected = r"mine\.py: ModuleNotFoundError: .* \(line 1 of mine\.py\); install the package"
+    with pytest.raises(MethodError, match=expected):
+        fit(tmp_path, latents)
+    monkeypatch.setitem(globals(), "METHOD", METHOD.partition("\n")[2].replace("y.mean()", "1 / 0"))
+    with pytest.raises(MethodError, match=r"mine\.py: ZeroDivisionError: .* \(line 12 of mine"):
+        fit(tmp_path, latents)
+
+
 def test_predictions_are_imported_with_their_task(tmp_path, labels):
     given, output = tmp_path / "given.npz", tmp_path / "dog.npz"
     hypotheses = RNG.random((30, 5))

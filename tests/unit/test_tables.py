@@ -209,11 +209,32 @@ def test_summary_counts_rejections_instead_of_averaging_p_values():
 def test_drivers_say_so_when_no_test_can_reject():
     scores = make_scores(["eece", "p_epistemic_calibration"])
     enough = drivers.make(scores, "cifar10", METHODS, n_resamples=239)
-    assert not any("Too few resamples" in note for note in enough.notes)
+    assert not any("can be rejected" in note for note in enough.notes)
+    assert all("/" in cell for cell in enough.text["Rejected: epistemic calibration"])
     few = drivers.make(scores, "cifar10", METHODS, n_resamples=238)
     # Twelve tests of a seed: the smallest p is 1/239 > 0.05/12.
+    assert any("with 238 resamples none of 12 tests can be rejected" in note for note in few.notes)
+    assert any("n_resamples to 239 or more" in note for note in few.notes)
+    assert set(few.text["Rejected: epistemic calibration"]) == {"—"}
+    assert few.cells["p_epistemic_calibration_rejected"].isna().all()
+
+
+def test_a_test_that_draws_nothing_can_always_reject():
+    scores = make_scores(["eece", "p_epistemic_independence"])
+    scores.loc[scores["metric"] == "p_epistemic_independence", "value"] = 1e-6
+    table = drivers.make(scores, "cifar10", METHODS, n_resamples=9)
+    assert set(table.text["Rejected: epistemic independence"]) == {"6/6"}
+    assert not any("can be rejected" in note for note in table.notes)
+
+
+def test_the_table_of_sizes_leaves_rejections_out_that_cannot_be():
+    scores = make_scores(["p_second_order"])
+    column = "Rejected: p* is distributed as the hypotheses"
+    few = size.make(scores, "cifar10", METHODS, n_resamples=238)
+    assert set(few.text[column]) == {"—"}
     assert any("none of 12 tests can be rejected" in note for note in few.notes)
-    assert any("n_resamples to 479 or more" in note for note in few.notes)
+    enough = size.make(scores, "cifar10", METHODS, n_resamples=239)
+    assert all("/" in cell for cell in enough.text[column])
 
 
 def test_markdown_rows_have_as_many_cells_as_the_heading():

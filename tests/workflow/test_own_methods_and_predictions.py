@@ -78,7 +78,7 @@ def steps(planned):
 
 def test_both_are_in_the_table_beside_the_methods_of_the_project(extended):
     text = (extended.folder / TABLE).read_text()
-    for name in ("nearest", "mine", "Random Forest"):
+    for name in ("Nearest", "mine", "Random Forest"):
         assert name in text
     scores = (extended.folder / "results/digits/seed0/scores/mine.csv").read_text()
     # Hypotheses on the right side of 1/2 everywhere, by construction.

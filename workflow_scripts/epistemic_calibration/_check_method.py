@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 import sys
-import traceback
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from epistemic_calibration.methods import Method, Predictions, load_method
+from epistemic_calibration.methods import Method, Predictions, load_method, user_file
+from epistemic_calibration.methods._faults import told
 from epistemic_calibration.methods.base import check_predictions
 
 _N_TRAIN, _N_TEST, _N_FEATURES = 80, 30, 4
@@ -77,6 +77,7 @@ def check_file(path: str | Path, *, random_state: int = 0) -> Iterator[Outcome]:
     Parameters
     ----------
     path : path of a ``.py`` file
+        With ``::`` and the name of a class where it defines several.
     random_state : int, default 0
         Seed of the data.
 
@@ -88,10 +89,12 @@ def check_file(path: str | Path, *, random_state: int = 0) -> Iterator[Outcome]:
     try:
         method = load_method(str(path))
     except Exception as error:
-        yield Outcome("the file defines one method", _told(error, path))
+        # Of a ValueError that no line of the file raises, the message says it all.
+        fault = told(error, user_file(str(path)))
+        yield Outcome("the file defines one method", fault.removeprefix("ValueError: "))
         return
     yield Outcome("the file defines one method")
-    yield from check_method(method, path=path, random_state=random_state)
+    yield from check_method(method, path=user_file(str(path)), random_state=random_state)
 
 
 def check_method(
@@ -153,24 +156,10 @@ def _run(
     except _Note as note:
         return Outcome(name, note=str(note))
     except Exception as error:
-        return Outcome(name, _told(error, path))
+        return Outcome(name, told(error, path))
     finally:
         _restore(states)
     return None if skipped else Outcome(name)
-
-
-def _told(error: Exception, path: str | Path | None) -> str:
-    """Return an exception in one line, with the line of the user's file that led to it."""
-    where = ""
-    if path is not None:
-        here = str(Path(path).resolve())
-        frames = traceback.extract_tb(error.__traceback__)
-        lines = [f.lineno for f in frames if str(Path(f.filename).resolve()) == here]
-        where = f" (line {lines[-1]} of {Path(path).name})" if lines else ""
-    message = " ".join(str(error).split())
-    if isinstance(error, ValueError) and not where:
-        return message
-    return f"{type(error).__name__}{f': {message}' if message else ''}{where}"
 
 
 # --- What the checks do with a method
@@ -275,11 +264,6 @@ def _well_formed(method: type[Method], data: _Data) -> None:
     if not isinstance(fitted, Method):
         raise _Fault(f"fit returns {type(fitted).__name__}; it must return self")
     hypotheses = np.asarray(_valid(fitted.predict(data.X_test), _N_TEST).hypotheses)
-    if hypotheses.shape[1] == 2 and np.allclose(hypotheses.sum(axis=1), 1, atol=1e-5):
-        raise _Fault(
-            "both columns of a predict_proba look to be returned, as all rows add up to 1; return "
-            "P(Y = 1) alone, the column [:, 1]"
-        )
     if len(data.X_test) > 1 and np.ptp(hypotheses) == 0:
         raise _Note("all hypotheses at all inputs are the same number")
 

@@ -202,7 +202,7 @@ def _compare(options: argparse.Namespace) -> int:
 def _check_method(options: argparse.Namespace) -> int:
     from epistemic_calibration._check_method import check_file
 
-    if not options.file.endswith(".py"):
+    if not options.file.partition("::")[0].endswith(".py"):
         raise UsageError(f"check-method takes a .py file, got {options.file}")
     faulty = False
     for outcome in check_file(options.file, random_state=options.random_state):

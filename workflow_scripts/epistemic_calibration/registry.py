@@ -7,9 +7,11 @@ and ``base.py``, hold what the others share.
 
 from __future__ import annotations
 
+import difflib
 import importlib
 import inspect
 import pkgutil
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from types import ModuleType
@@ -59,13 +61,13 @@ def registered_files(package: str) -> list[Path]:
     return [module_path(package, name) for name in available(package)]
 
 
-def only_class(module: ModuleType, base: type) -> type[Any]:
-    """Return the one concrete subclass of ``base`` that a module defines.
+def only_class(module: ModuleType, base: type, name: str | None = None) -> type[Any]:
+    """Return the one concrete subclass of ``base`` that a module defines, or that of a name.
 
     Raises
     ------
     ValueError
-        If it defines none or several.
+        If it defines none, or several and no name chooses one.
     """
     classes = [
         value
@@ -75,14 +77,31 @@ def only_class(module: ModuleType, base: type) -> type[Any]:
         and value.__module__ == module.__name__
     ]
     defined = [value for value in classes if not inspect.isabstract(value)]
-    if len(defined) != 1:
-        lacking = (
-            f"; {c.__name__} lacks {', '.join(sorted(c.__abstractmethods__))}"
-            for c in classes
-            if c not in defined
-        )
+    chosen = [value for value in defined if name in (None, value.__name__)]
+    if len(chosen) != 1:
+        names = [value.__name__ for value in defined]
+        wanted = "exactly one concrete subclass" if name is None else f"a concrete subclass {name}"
         raise ValueError(
-            f"{module.__file__} must define exactly one concrete subclass of {base.__name__}, "
-            f"found {len(defined)}: {[c.__name__ for c in defined]}{''.join(lacking)}"
+            f"{module.__file__} must define {wanted} of {base.__name__}, found {len(defined)}: "
+            f"{names}{''.join(_shortcomings(module, base, classes, defined))}"
         )
-    return defined[0]
+    return chosen[0]
+
+
+def _shortcomings(
+    module: ModuleType, base: type, classes: list[type], defined: list[type]
+) -> Iterator[str]:
+    """Say of each class why it is none of those that are looked for."""
+    for value in classes:
+        if value not in defined:
+            yield f"; {value.__name__} lacks "
+            yield ", ".join(_lacking(value, name) for name in sorted(value.__abstractmethods__))
+    if not classes:
+        for value in vars(module).values():
+            if inspect.isclass(value) and value.__module__ == module.__name__:
+                yield f"; {value.__name__} is no subclass: class {value.__name__}({base.__name__})"
+
+
+def _lacking(value: type, name: str) -> str:
+    close = difflib.get_close_matches(name, [n for n in vars(value) if n[0] != "_"], n=1)
+    return f"{name} (is {close[0]} meant to be it?)" if close else name

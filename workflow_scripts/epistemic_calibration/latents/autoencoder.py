@@ -7,6 +7,7 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
+from epistemic_calibration._epochs import number_of_epochs
 from epistemic_calibration.latents.base import Encoder
 from epistemic_calibration.parameters import parameter
 
@@ -20,7 +21,12 @@ class Autoencoder(Encoder):
 
     reconstructs: ClassVar[bool] = True
 
-    n_epochs: int = parameter(5, ge=1, description="passes over the training images")
+    n_epochs: int = parameter(5, ge=1, description="passes over the training images, at least")
+    min_steps: int = parameter(
+        1000,
+        ge=1,
+        description="steps of the optimiser, at least: passes are added where images are few",
+    )
     learning_rate: float = parameter(0.001, gt=0, description="step size of Adam")
     batch_size: int = parameter(128, ge=1, description="images per step")
     latent_size: int | Literal["auto"] = parameter(
@@ -39,7 +45,12 @@ class Autoencoder(Encoder):
         self.network_, self._history = train(
             images,
             latent_size=self.latent_size,
-            n_epochs=self.n_epochs,
+            n_epochs=number_of_epochs(
+                self.n_epochs,
+                min_steps=self.min_steps,
+                n_samples=len(images),
+                batch_size=self.batch_size,
+            ),
             batch_size=self.batch_size,
             learning_rate=self.learning_rate,
             random_state=self.random_state,

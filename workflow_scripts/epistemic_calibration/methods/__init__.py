@@ -12,7 +12,14 @@ from types import ModuleType
 from epistemic_calibration import registry
 from epistemic_calibration.methods.base import Method, Predictions
 
-__all__ = ["Method", "Predictions", "available_methods", "load_method", "method_path"]
+__all__ = [
+    "Method",
+    "Predictions",
+    "available_methods",
+    "load_method",
+    "method_path",
+    "user_file",
+]
 
 #: Folders of users' methods from which modules can be imported: the last one alone.
 _user_folders: list[str] = []
@@ -32,6 +39,8 @@ def available_methods() -> list[str]:
 def method_path(name_or_file: str) -> Path:
     """Return the file that defines a method: of this folder by name, or a user's ``.py``.
 
+    A user's file may be followed by ``::`` and the name of the class.
+
     Examples
     --------
     >>> method_path("centroids").name
@@ -39,15 +48,26 @@ def method_path(name_or_file: str) -> Path:
     >>> method_path("folder/mine.py").as_posix()
     'folder/mine.py'
     """
-    if name_or_file.endswith(".py"):
-        return Path(name_or_file)
-    return registry.module_path(__name__, name_or_file)
+    return user_file(name_or_file) or registry.module_path(__name__, name_or_file)
+
+
+def user_file(name_or_file: str) -> Path | None:
+    """Return the file of a user's method; None of a method of this folder.
+
+    Examples
+    --------
+    >>> user_file("folder/mine.py::Mine").as_posix(), user_file("eknn")
+    ('folder/mine.py', None)
+    """
+    path = Path(name_or_file.partition("::")[0])
+    return path if path.suffix == ".py" else None
 
 
 def load_method(name_or_file: str) -> type[Method]:
     """Return the Method class of a registered name, or of a user's ``.py`` file.
 
-    A user's file may import others of its folder, until another folder's file is loaded.
+    A user's file may import others of its folder, until another folder's file is loaded. Where
+    it defines several methods, ``FILE::CLASS`` is one of them.
 
     Raises
     ------
@@ -60,8 +80,9 @@ def load_method(name_or_file: str) -> type[Method]:
     >>> load_method("deep_ensemble").label
     'Deep Ensemble'
     """
-    if name_or_file.endswith(".py"):
-        module = _load_file(Path(name_or_file))
+    file, _, class_name = name_or_file.partition("::")
+    if file.endswith(".py"):
+        module = _load_file(Path(file))
     elif name_or_file in available_methods():
         module = registry.load(__name__, name_or_file)
     else:
@@ -69,7 +90,7 @@ def load_method(name_or_file: str) -> type[Method]:
             f"unknown method {name_or_file!r}; available: {', '.join(available_methods())}, "
             f"or the path of a .py file that defines one"
         )
-    method = registry.only_class(module, Method)
+    method = registry.only_class(module, Method, class_name or None)
     # The decorator puts defaults in the place of fields.
     left = [name for name, value in vars(method).items() if isinstance(value, dataclasses.Field)]
     if left:

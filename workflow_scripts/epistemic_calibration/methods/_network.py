@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 import numpy as np
 
+from epistemic_calibration._epochs import number_of_epochs
 from epistemic_calibration.methods.base import Method, Predictions
 from epistemic_calibration.parameters import parameter
 from epistemic_calibration.seeds import derive_seed
@@ -30,7 +31,12 @@ class NetworkMethod(Method):
     hidden_sizes: tuple[Annotated[int, {"ge": 1}], ...] = parameter(
         (100, 20), min_length=1, description="units of each hidden layer, with ReLU"
     )
-    n_epochs: int = parameter(20, ge=1, description="passes over the training set")
+    n_epochs: int = parameter(20, ge=1, description="passes over the training set, at least")
+    min_steps: int = parameter(
+        500,
+        ge=1,
+        description="steps of the optimiser, at least: passes are added where samples are few",
+    )
     batch_size: int = parameter(32, ge=1, description="samples of a minibatch")
     learning_rate: float = parameter(1e-3, gt=0, description="step of Adam")
     device: Literal["auto", "cpu", "cuda"] = parameter(
@@ -117,7 +123,12 @@ class NetworkMethod(Method):
             np.repeat(np.stack(of_task), n, axis=0),
             seeds=[derive_seed(m.random_state, j) for m in methods for j in range(n)],
             hidden_sizes=first.hidden_sizes,
-            n_epochs=first.n_epochs,
+            n_epochs=number_of_epochs(
+                first.n_epochs,
+                min_steps=first.min_steps,
+                n_samples=len(X),
+                batch_size=first.batch_size,
+            ),
             batch_size=first.batch_size,
             learning_rate=first.learning_rate,
             device=first.device,

@@ -285,7 +285,7 @@ def check_predictions(
     ------
     MethodError
         If an array has another shape, holds no real numbers, or holds NaN, infinite or
-        out-of-range values.
+        out-of-range values; or if the hypotheses are the probabilities of both classes.
 
     Examples
     --------
@@ -307,7 +307,10 @@ def check_predictions(
         n_dimensions = 2 if name == "hypotheses" else 1
         if array.ndim != n_dimensions or len(array) != n_samples or array.size == 0:
             wanted = f"({n_samples}, n_hypotheses)" if n_dimensions == 2 else f"({n_samples},)"
-            raise MethodError(f"task {task}: {name} has shape {array.shape}, expected {wanted}")
+            column = "; give the column [:, 1]" if array.shape == (n_samples, 2) else ""
+            raise MethodError(
+                f"task {task}: {name} has shape {array.shape}, expected {wanted}{column}"
+            )
         if not np.issubdtype(array.dtype, np.number) or np.iscomplexobj(array):
             raise MethodError(f"task {task}: {name} has dtype {array.dtype}, expected numbers")
         if not np.isfinite(array).all():
@@ -322,6 +325,12 @@ def check_predictions(
             raise MethodError(
                 f"task {task}: {name} lies in [{low}, {high}], expected values in [0, 1]"
             )
+    rows = arrays["hypotheses"]
+    if rows.shape[1] == 2 and np.allclose(rows.sum(axis=1), 1, atol=1e-5) and np.ptp(rows) > 1e-5:
+        raise MethodError(
+            f"task {task}: hypotheses has two columns that add up to 1 in every row, as those of a "
+            f"predict_proba do; return P(Y = 1) alone, the column [:, 1]"
+        )
     checked = {name: array.astype(np.float32) for name, array in arrays.items()}
     if not predictions.exchangeable:
         checked["exchangeable"] = np.array(False)

@@ -46,6 +46,9 @@ class Metric:
         A diagnostic describes an estimate, such as its noise floor, and not the method.
     short_label : str, optional
         Label where space is scarce; by default the label.
+    resampled : bool, default False
+        Whether it is the p-value of a test that may draw labels, and is then 1/(n_resamples + 1)
+        at least.
 
     Examples
     --------
@@ -65,6 +68,7 @@ class Metric:
     of_all_tasks: bool = False
     kind: Literal["score", "p_value", "diagnostic"] = "score"
     short_label: str = ""
+    resampled: bool = False
 
     def __post_init__(self) -> None:
         if not self.short_label:

@@ -18,9 +18,17 @@ METRICS = (
         (0, 1),
         {"drivers": 13},
         kind="p_value",
+        resampled=True,
     ),
     Metric(
-        "p_mean_calibration", "mean calibration", 4, None, (0, 1), {"drivers": 14}, kind="p_value"
+        "p_mean_calibration",
+        "mean calibration",
+        4,
+        None,
+        (0, 1),
+        {"drivers": 14},
+        kind="p_value",
+        resampled=True,
     ),
     Metric(
         "p_epistemic_independence",
@@ -30,6 +38,7 @@ METRICS = (
         (0, 1),
         {"drivers": 15},
         kind="p_value",
+        resampled=True,
     ),
 )
 

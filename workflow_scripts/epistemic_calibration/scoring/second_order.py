@@ -71,6 +71,7 @@ METRICS = (
         None,
         (0, 1),
         kind="p_value",
+        resampled=True,
     ),
     Metric(
         "within_label_correlation",

@@ -25,6 +25,7 @@ from epistemic_calibration.methods import Method, available_methods, load_method
 from epistemic_calibration.metrics.binning import Binning
 from epistemic_calibration.paper.toy import available_experiments, load_experiment
 from epistemic_calibration.workflow._config_faults import SchemaOfKeys, parse, unknown
+from epistemic_calibration.workflow._method_classes import signature_fields
 
 _T = TypeVar("_T")
 
@@ -85,7 +86,11 @@ class Scores(Block):
         "nested", description="how the bins of the corrected TECE are built"
     )
     confidence_level: float = Field(0.95, gt=0, lt=1, description="of all intervals")
-    n_resamples: Count = Field(2999, description="label sets drawn per test")
+    n_resamples: Count | Literal["auto"] = Field(
+        "auto",
+        description="label sets drawn per test; auto is enough for the number of tests that are "
+        "corrected together",
+    )
     recalibration: bool = Field(
         False, description="whether to score a recalibration, fitted on half of the test set, too"
     )
@@ -110,6 +115,14 @@ class Entry(Block):
     method: Text | None = Field(None, description="method of the project; by default the name")
     file: Annotated[str, Field(pattern=r"\.py$")] | None = Field(
         None, description="path of a .py file that defines a method"
+    )
+    class_: Text | None = Field(
+        None, alias="class", description="class of the file, where it defines several methods"
+    )
+    depends_on: Distinct[Text] | None = Field(
+        None,
+        description="files, and folders of files, that the method reads or loads otherwise than "
+        "by an import statement; their content counts as its code does",
     )
     predictions: Annotated[str, Field(pattern=r"\{task\}.*\.(npz|csv)$")] | None = Field(
         None,
@@ -147,8 +160,9 @@ def method_parameters(
 ) -> dict[str, Any]:
     """Return the parameters of a method, with defaults filled in.
 
-    They are checked as by `epistemic_calibration.workflow._config_faults.parse`; a class with
-    an ``__init__`` of its own may state what is allowed as JSON schemas.
+    They are checked as by `epistemic_calibration.workflow._config_faults.parse`; of a class with
+    an ``__init__`` of its own against its annotations and defaults, or the JSON schemas that it
+    states.
     """
     if method.parameter_fields() is not None:
         block = parse(class_model(method), given, key, faults)
@@ -156,15 +170,29 @@ def method_parameters(
     import jsonschema
 
     defaults, schemas = method.default_parameters(), method.parameter_schema
+    fields = signature_fields(method)
     for name in given:
-        if name not in {*defaults, *schemas}:
-            faults.append(f"{key}.{name}: {unknown(name, {*defaults, *schemas})}")
+        if name not in {*fields, *schemas}:
+            faults.append(f"{key}.{name}: {unknown(name, {*fields, *schemas})}")
+            continue
+        if name not in schemas:
+            model = create_model(name, __base__=Block, **_fields({name: fields[name]}))
+            parse(model, {name: given[name]}, key, faults)
             continue
         validator = jsonschema.Draft202012Validator(schemas.get(name, {}))
         for error in validator.iter_errors(given[name]):
             path = ".".join([key, name, *map(str, error.absolute_path)])
             what = error.schema.get("description")
             faults.append(f"{path}: {error.message}" + (f" ({what})" if what else ""))
+    for name, value in defaults.items():
+        try:
+            json.dumps(value)
+        except TypeError:
+            faults.append(
+                f"{key}.{name}: its default {value!r} in {method.__name__} is none that YAML can "
+                f"give; make it a number, a text, a list or None"
+            )
+            return {}
     # A round trip through JSON makes lists of tuples, as YAML gives them.
     return json.loads(json.dumps({**defaults, **given}))
 

@@ -7,6 +7,7 @@ Run as a script this module writes the JSON schema that editors check ``config.y
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal
@@ -16,6 +17,7 @@ from pydantic import Field
 from epistemic_calibration import registry
 from epistemic_calibration.latents import available_encoders
 from epistemic_calibration.methods import available_methods, load_method
+from epistemic_calibration.methods._faults import told
 from epistemic_calibration.paper.toy import available_experiments
 from epistemic_calibration.workflow._config_faults import ConfigError, parse, suggest
 from epistemic_calibration.workflow._config_file import (
@@ -28,7 +30,9 @@ from epistemic_calibration.workflow._config_file import (
     json_schema,
     method_parameters,
 )
+from epistemic_calibration.workflow._method_classes import class_faults
 from epistemic_calibration.workflow._yaml_faults import check_yaml
+from epistemic_calibration.workflow.sources import shadowed
 
 __all__ = [
     "Config",
@@ -69,16 +73,23 @@ class MethodEntry(Block):
     Attributes
     ----------
     implementation : str or None
-        Name of a method of the project, or path of a user's file; None where predictions
-        were made elsewhere.
+        Name of a method of the project, or path of a user's file, with ``::`` and the name of
+        the class where one is chosen; None where predictions were made elsewhere.
     predictions : str or None
         Pattern of the paths of these predictions.
+    depends_on : list of str
+        Files that count as code of the method.
+    missing : str or None
+        Why the class cannot be loaded here, where a package that it needs is not installed: its
+        jobs fail, and no others. Its parameters are then those that are given.
     parameters : dict
         Values of all parameters but ``random_state``.
     """
 
     implementation: str | None = None
     predictions: str | None = None
+    depends_on: list[str] = Field(default_factory=list)
+    missing: str | None = None
     label: str
     family: Literal["active", "illustrative", "control"] = "active"
     uses_neighbors: bool = False
@@ -151,6 +162,7 @@ def resolve_config(
     if faults:
         raise ConfigError(faults)
     resolved = {name: _dataset(block, file) for name, block in file.datasets.items()}
+    _distinct_labels(config, groups)
     for group, entries in groups.items():
         for name, entry in entries.items():
             entry.parameters |= _default_device(entry.parameters, config[group][name], file)
@@ -211,31 +223,87 @@ def _method_entry(
         ]
         label = given.label or name
         return MethodEntry(predictions=given.predictions, label=label, datasets=shown_on)
-    implementation = given.file or given.method or name
-    if not given.file and implementation not in available_methods():
+    for only, value in (("class", given.class_), ("depends_on", given.depends_on)):
+        if value and not given.file:
+            faults.append(f"{key}.{only}: only where `file` is given")
+    if given.file:
+        return _own_method(key, given, shown_on, base_dir, faults, check_packages)
+    implementation = given.method or name
+    if implementation not in available_methods():
         names = available_methods()
         faults.append(
             f"{key}: no method {implementation!r}{suggest(implementation, names)}; give one of "
             f"{', '.join(names)}, or `file: path/to/method.py`"
         )
         return None
+    method = load_method(implementation)
+    if check_packages:
+        faults += [f"{key}: {missing}" for missing in method.missing_packages()]
+    resolved = {
+        "implementation": implementation,
+        "label": given.label or (method.label if implementation == name else name),
+        "family": method.family,
+        "uses_neighbors": method.uses_neighbors,
+        "datasets": shown_on,
+        "parameters": method_parameters(method, given.model_extra, key, faults),
+    }
+    return parse(MethodEntry, resolved, key, faults)
+
+
+def _own_method(
+    key: str,
+    given: Entry,
+    datasets: list[str],
+    base_dir: Path,
+    faults: list[str],
+    check_packages: bool,
+) -> MethodEntry | None:
+    """Return the entry of a method that a user's file defines."""
+    name, class_name = key.partition(".")[2], f"::{given.class_}" if given.class_ else ""
+    path = base_dir / given.file
+    for file in given.depends_on or ():
+        if not (base_dir / file).exists():
+            faults.append(f"{key}.depends_on: no such file: {file}")
+    resolved = {
+        "implementation": f"{given.file}{class_name}",
+        "depends_on": given.depends_on or [],
+        "label": given.label or name,
+        "datasets": datasets,
+        "parameters": given.model_extra,
+    }
     try:
-        method = load_method(str(base_dir / given.file) if given.file else implementation)
+        if path.is_file():
+            faults += [f"{key}: {fault}" for fault in shadowed(path)]
+        method = load_method(f"{path}{class_name}")
+        before = len(faults)
         if check_packages:
             faults += [f"{key}: {missing}" for missing in method.missing_packages()]
-        resolved = {
-            "implementation": implementation,
-            "label": given.label or (method.label if implementation == name else name),
+        faults += class_faults(method, given.model_extra, key)
+        if len(faults) > before:
+            return None
+        resolved |= {
+            "label": given.label or getattr(method, "label", name),
             "family": method.family,
             "uses_neighbors": method.uses_neighbors,
-            "datasets": shown_on,
             "parameters": method_parameters(method, given.model_extra, key, faults),
         }
+    except ModuleNotFoundError as error:
+        resolved["missing"] = f"{key}: {told(error, path)}"
     # A user's file may fail in any way.
     except Exception as error:
-        faults.append(f"{key}: {type(error).__name__}: {' '.join(str(error).split())}")
+        # Of a ValueError of this project's, the message says it all.
+        faults.append(f"{key}: {told(error, path).removeprefix('ValueError: ')}")
         return None
     return parse(MethodEntry, resolved, key, faults)
+
+
+def _distinct_labels(config: Mapping[str, Any], groups: Mapping[str, dict[str, Any]]) -> None:
+    """Give entries whose classes have the same label their own names."""
+    entries = [(group, name, e) for group in groups for name, e in groups[group].items() if e]
+    counts = Counter(entry.label for _, _, entry in entries)
+    for group, name, entry in entries:
+        if counts[entry.label] > 1 and not config[group][name].get("label"):
+            entry.label = name
 
 
 def _default_device(

@@ -21,12 +21,13 @@ from epistemic_calibration.data import (
     raw_inventory,
     task_name,
 )
-from epistemic_calibration.methods import method_path
+from epistemic_calibration.methods import method_path, user_file
 from epistemic_calibration.paper.toy import load_experiment
+from epistemic_calibration.scoring._resamples import adequate_resamples
 from epistemic_calibration.workflow.config import Config, MethodEntry
 from epistemic_calibration.workflow.ledger import Ledger
 from epistemic_calibration.workflow.provenance import fingerprint, spec_path
-from epistemic_calibration.workflow.sources import SCRIPTS, source_hashes
+from epistemic_calibration.workflow.sources import SCRIPTS, files_below, source_hashes
 from epistemic_calibration.workflow.stage import Stage
 
 
@@ -93,7 +94,15 @@ class Plan:
         """Return the file that defines a method."""
         implementation = self.entries[method].implementation
         path = method_path(implementation)
-        return self.base_dir / path if implementation.endswith(".py") else path
+        return self.base_dir / path if user_file(implementation) else path
+
+    def method_sources(self, method: str) -> list[Path]:
+        """Return the file that defines a method, and those that its entry lists beside it."""
+        found = [self.method_source(method)]
+        for name in self.entries[method].depends_on:
+            path = self.base_dir / name
+            found += files_below(path) if path.is_dir() else [path]
+        return found
 
     def prediction_files(self, dataset: str, seed: int | str, method: str) -> dict[str, Path]:
         """Return the files of predictions made elsewhere, by task."""
@@ -199,6 +208,15 @@ class Plan:
                 if ledger.state(path, self.fingerprint("scores", **where)) == "current":
                     finished[seed, method] = path
         return finished
+
+    @cache
+    def score_settings(self, dataset: str) -> dict[str, Any]:
+        """Return how hypotheses of a data set are scored, with the number of resamples."""
+        settings = self.config.datasets[dataset].scores.model_dump()
+        if settings["n_resamples"] == "auto":
+            n_tests = len(self.methods(dataset)) * len(self.tasks(dataset))
+            settings["n_resamples"] = adequate_resamples(n_tests)
+        return settings
 
     def toy_runs(self, toy: str, experiment: str) -> list[str]:
         """Return what a toy experiment is run with, one table each: methods, then controls."""

@@ -7,8 +7,9 @@ import contextlib
 import hashlib
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import cache
+from importlib.machinery import PathFinder
 from importlib.util import cache_from_source
 from pathlib import Path
 
@@ -71,7 +72,7 @@ def check_sources(expected: dict[str, str], base_dir: Path) -> list[Path]:
     StaleResultError
         Naming the first file that differs.
     """
-    paths = [_path(name, base_dir) for name in expected]
+    paths = source_paths(expected, base_dir)
     for path, digest in zip(paths, expected.values(), strict=True):
         if not path.is_file() or code_hash(path) != digest:
             raise StaleResultError(f"{path} was edited since the run began. Run snakemake again")
@@ -82,27 +83,95 @@ def check_sources(expected: dict[str, str], base_dir: Path) -> list[Path]:
     return paths
 
 
-def check_loaded(expected: dict[str, str], base_dir: Path) -> None:
+def source_paths(names: Iterable[str], base_dir: Path) -> list[Path]:
+    """Return the files of the names that `source_hashes` gives."""
+    return [_path(name, base_dir) for name in names]
+
+
+def files_below(folder: Path) -> list[Path]:
+    """Return the files of a folder and those below it, but for hidden ones and bytecode."""
+    return sorted(
+        path
+        for path in folder.rglob("*")
+        if path.is_file()
+        and not any(
+            part.startswith(".") or part == "__pycache__" for part in path.relative_to(folder).parts
+        )
+    )
+
+
+def shadowed(path: Path) -> Iterator[str]:
+    """Say of a user's method which of its files an import cannot reach.
+
+    A file named like a module of Python or of an installed package is never imported: the
+    other one is.
+    """
+    for file, root in _roots(path).items():
+        name = file.relative_to(root).parts[0].removesuffix(".py") if root != SCRIPTS else ""
+        if name in sys.stdlib_module_names:
+            other = f"Python's module {name}"
+        else:
+            other = _installed(name) if name else None
+        if other:
+            yield f"{file.name} is named like {other}, which imports find instead; rename it"
+
+
+def _installed(name: str) -> str | None:
+    """Return where the environment has a module, without loading it."""
+    folders = [folder for folder in sys.path if is_of_the_environment(Path(folder).resolve())]
+    spec = PathFinder.find_spec(name, folders)
+    return f"the installed {spec.origin}" if spec and spec.origin else None
+
+
+def not_listed(path: Path, base_dir: Path) -> str:
+    """Return what to say of a file of the user's that a spec lacks, after what a job did to it."""
+    name = _name(path, base_dir.resolve())
+    return (
+        f"{name}, which its spec does not list, so that changing it would rerun nothing. List it "
+        f"in the entry of the method: depends_on: [{name}]"
+    )
+
+
+def is_of_the_environment(path: Path) -> bool:
+    """Return whether a resolved path lies in Python or its libraries."""
+    roots = (Path(sys.prefix).resolve(), Path(sys.base_prefix).resolve())
+    installed = {"site-packages", "dist-packages"} & set(path.parts)
+    return bool(installed) or any(path.is_relative_to(root) for root in roots)
+
+
+def check_loaded(expected: Mapping[str, str], base_dir: Path, new: Collection[str] = ()) -> None:
     """Check that this process has loaded no code of the project or the user but that of its spec.
+
+    Parameters
+    ----------
+    expected : mapping of str to str
+        The sources of the spec.
+    base_dir : path
+        The working folder.
+    new : collection of str
+        Modules that code of a user's has loaded, which count wherever they are.
 
     Raises
     ------
     StaleResultError
-        If a file of the project, or of the folder of a user's method, was imported in a way
-        that no import statement shows, so that editing it would rerun nothing.
+        If a file of the project, of the folder of a user's method, or of a new module outside
+        the environment, was imported in a way that no import statement shows, so that editing it
+        would rerun nothing.
     """
-    known = {_path(name, base_dir) for name in expected}
+    known = set(source_paths(expected, base_dir))
     users = {path.parent for path in known if not path.is_relative_to(SCRIPTS)}
-    libraries = {Path(sys.prefix).resolve(), Path(sys.base_prefix).resolve()}
-    for module in list(sys.modules.values()):
+    for name, module in list(sys.modules.items()):
         path = Path(getattr(module, "__file__", None) or "/").resolve()
-        if path in known or any(path.is_relative_to(folder) for folder in libraries):
+        if path in known or is_of_the_environment(path) or not path.is_file():
             continue
         if any(path.is_relative_to(folder) for folder in (SCRIPTS, *users)):
             raise StaleResultError(
                 f"the job has loaded {path}, which no import statement of its sources shows, so "
-                f"that editing it would rerun nothing. Import it by a statement"
+                f"that editing it would rerun nothing. Import it by a statement, or list it in the "
+                f"entry of the method: depends_on: [{_name(path, base_dir.resolve())}]"
             )
+        if name in new:
+            raise StaleResultError(f"the job has loaded {not_listed(path, base_dir)}")
 
 
 def _parsed(path: Path) -> ast.Module:

@@ -37,6 +37,8 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+from epistemic_calibration.workflow._job_log import JobLog
+from epistemic_calibration.workflow._opened import WatchedStep
 from epistemic_calibration.workflow.provenance import (
     StaleResultError,
     check_inputs,
@@ -46,7 +48,7 @@ from epistemic_calibration.workflow.provenance import (
     receipt_path,
     write_receipt,
 )
-from epistemic_calibration.workflow.sources import check_loaded, check_sources
+from epistemic_calibration.workflow.sources import check_sources
 
 logger = logging.getLogger("epistemic_calibration")
 
@@ -121,8 +123,8 @@ class Stage:
     def run(self) -> None:
         """Do the job of the command line: check the inputs, call the step, write receipts.
 
-        Progress goes to ``--log``; an error goes there with its traceback and to the screen
-        in one line, and the process ends with status 1.
+        Progress and what the step prints go to ``--log``; an error goes there with its traceback
+        and to the screen in one line, and the process ends with status 1.
         """
         parser = argparse.ArgumentParser(description=sys.modules["__main__"].__doc__)
         parser.add_argument("--spec", required=True, help="file of the job's spec")
@@ -132,10 +134,10 @@ class Stage:
             options = several if name.endswith("*") else {"required": True}
             parser.add_argument(_flag(name), **options)
         args = vars(parser.parse_args())
-        _start_logging(args["log"])
+        log = JobLog(args["log"])
         started = time.perf_counter()
         try:
-            self._run(args)
+            self._run(args, log)
         except Exception as error:
             logger.exception("failed after %.1f s", time.perf_counter() - started)
             log_hint = f" (log: {args['log']})" if args["log"] else ""
@@ -144,7 +146,7 @@ class Stage:
             sys.exit(1)
         logger.info("done in %.1f s", time.perf_counter() - started)
 
-    def _run(self, args: Mapping[str, Any]) -> None:
+    def _run(self, args: Mapping[str, Any], log: JobLog) -> None:
         spec = read_spec(args["spec"])
         for name in (*self.inputs, *self.outputs):
             for path in _listed(args[name.rstrip("*")]):
@@ -169,19 +171,20 @@ class Stage:
         for path in written:
             # A receipt of an earlier job must not speak for what is written now.
             receipt_path(path).unlink(missing_ok=True)
-        self.step(
-            Job(
-                settings=self.settings(**spec["settings"]),
-                inputs=SimpleNamespace(**inputs),
-                outputs=SimpleNamespace(**outputs),
-                where=spec["where"],
-                spec=spec,
-            )
+        job = Job(
+            settings=self.settings(**spec["settings"]),
+            inputs=SimpleNamespace(**inputs),
+            outputs=SimpleNamespace(**outputs),
+            where=spec["where"],
+            spec=spec,
         )
+        watched = WatchedStep(spec["sources"], [Path(path).resolve() for path in read])
+        with log.printed(), watched.running():
+            self.step(job)
         for path, signature in before.items():
             if not path.is_file() or file_signature(path) != signature:
                 raise StaleResultError(f"{path} was changed while the job ran. Run snakemake again")
-        check_loaded(spec["sources"], Path.cwd())
+        watched.check()
         made_from = fingerprint(spec)
         for path in written:
             write_receipt(path, made_from)
@@ -205,18 +208,6 @@ def _flag(name: str) -> str:
 
 def _listed(value: Any) -> list[str]:
     return [value] if isinstance(value, str) else list(value or ())
-
-
-def _start_logging(path: Path | None) -> None:
-    if path is not None:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handler: logging.Handler = logging.FileHandler(path, mode="w", encoding="utf-8")
-    else:
-        handler = logging.StreamHandler()
-    logging.basicConfig(
-        level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s", handlers=[handler]
-    )
-    logging.captureWarnings(True)
 
 
 def _limit_threads(threads: int) -> None:

@@ -8,7 +8,8 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from epistemic_calibration.methods import Method, Predictions, load_method
+from epistemic_calibration.methods import Method, Predictions, user_file
+from epistemic_calibration.methods._tasks import load_told, predict_tasks
 from epistemic_calibration.paper.toy._mixture import (
     sample_mixture,
     sample_training_set,
@@ -102,9 +103,17 @@ class ExperimentData:
             If there is no such method.
         """
         implementation = implementation or method
-        cls = Oracle if implementation == "oracle" else load_method(implementation)
-        fitted = cls(**(parameters or {}), random_state=derive_seed(*self.key, method))
-        return fitted.fit(self.X_train, self.y_train).predict(self.X_test if X is None else X)
+        cls = Oracle if implementation == "oracle" else load_told(implementation)
+        fitted = predict_tasks(
+            cls,
+            self.X_train,
+            self.y_train[:, None],
+            self.X_test if X is None else X,
+            parameters=parameters or {},
+            random_states=[derive_seed(*self.key, method)],
+            path=user_file(implementation),
+        )
+        return next(fitted)
 
 
 def point_prediction(predictions: Predictions) -> np.ndarray:

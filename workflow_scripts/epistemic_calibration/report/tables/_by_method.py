@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -20,14 +20,12 @@ from epistemic_calibration.report.tables._table import (
     missing_notes,
     number,
 )
+from epistemic_calibration.scoring._resamples import LEVEL, can_reject, resamples_needed
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from epistemic_calibration.scoring import Metric
-
-#: Level of all tests of a table together.
-LEVEL = 0.05
 
 
 def table_by_method(
@@ -40,6 +38,7 @@ def table_by_method(
     notes: Sequence[str],
     tasks: Sequence[str] | None = None,
     seeds: Sequence[int] | None = None,
+    n_resamples: int | None = None,
 ) -> Table:
     """Return one row per method, with the metrics of a table as text and all as cells.
 
@@ -54,6 +53,8 @@ def table_by_method(
         What stands below the table, before the missing cells.
     tasks, seeds : sequence, optional
         What there should be; by default every task and seed that any method has.
+    n_resamples : int, optional
+        Label sets that each test drew.
 
     Returns
     -------
@@ -63,7 +64,8 @@ def table_by_method(
         seeds, ddof = 1) of every metric, and METRIC_all_tasks of what is estimated of all
         tasks together. The mean of p-values says nothing: METRIC_rejected and METRIC_tests
         count the rejections at level 0.05 after Holm's correction over the methods and
-        tasks of a seed.
+        tasks of a seed; METRIC_rejected is missing where the resamples are too few to reject
+        anything.
     """
     import pandas as pd
 
@@ -92,8 +94,8 @@ def table_by_method(
     )
     for name in dict.fromkeys([*first, *found]):
         if name in METRICS and METRICS[name].kind == "p_value":
-            counts = rejections(chosen, name).reindex(order, fill_value=0)
-            values[f"{name}_rejected"] = counts["sum"].astype(int)
+            counts = rejections(chosen, name, n_resamples).reindex(order, fill_value=0)
+            values[f"{name}_rejected"] = counts["sum"]
             values[f"{name}_tests"] = counts["count"]
         else:
             values[f"{name}_mean"] = mean[name].reindex(order)
@@ -125,25 +127,64 @@ def table_by_method(
     )
 
 
-def rejections(chosen: pd.DataFrame, name: str) -> pd.DataFrame:
+def rejections(chosen: pd.DataFrame, name: str, n_resamples: int | None = None) -> pd.DataFrame:
     """Return in how many tasks a test rejects for each method, and how many there are.
 
-    At `LEVEL`, by Holm over the methods and tasks of a seed. Columns sum and count.
+    At `LEVEL`, by Holm over the methods and tasks of a seed. Columns sum, which is missing where
+    the test draws too few resamples to reject anything, and count.
     """
+    import pandas as pd
+
     from epistemic_calibration.metrics import holm_correction
 
     tests = chosen[chosen["metric"] == name]
     # Seeds repeat the same tests, so each is a family of its own.
     adjusted = tests.groupby("seed")["value"].transform(holm_correction)
     rejected = tests.assign(rejected=adjusted <= LEVEL).groupby("method")
-    return rejected["rejected"].agg(["sum", "count"])
+    counts = rejected["rejected"].agg(["sum", "count"]).astype("Int64")
+    if _too_few_for(tests, name, n_resamples):
+        counts["sum"] = pd.NA
+    return counts
+
+
+def coarse_p_values(chosen: pd.DataFrame, n_resamples: int | None) -> Iterator[str]:
+    """Say so where the tests of a name draw too few resamples to reject anything."""
+    for name in chosen["metric"].unique():
+        if n_tests := _too_few_for(chosen[chosen["metric"] == name], name, n_resamples):
+            yield (
+                f"{MISSING} under Rejected: with {n_resamples} resamples none of {n_tests} tests "
+                f"can be rejected; set scores.n_resamples to {resamples_needed(n_tests)} or more."
+            )
+            return
+
+
+def _too_few_for(tests: pd.DataFrame, name: str, n_resamples: int | None) -> int:
+    """Return the number of tests of a seed if none of them can be rejected, else 0."""
+    from epistemic_calibration.scoring import METRICS
+
+    if n_resamples is None or name not in METRICS or not METRICS[name].resampled or tests.empty:
+        return 0
+    if tests["value"].min() < (1 - 1e-9) / (n_resamples + 1):
+        # The test has a distribution in closed form for samples as large as these.
+        return 0
+    n_tests = int(tests.groupby("seed").size().max())
+    return 0 if can_reject(n_tests, n_resamples) else n_tests
+
+
+def rejection_cells(rejected: pd.Series, n_tests: pd.Series) -> list[str]:
+    """Return the text of what `rejections` counts."""
+    import pandas as pd
+
+    return [
+        f"{k}/{n}" if n and not pd.isna(k) else MISSING
+        for k, n in zip(rejected, n_tests, strict=True)
+    ]
 
 
 def _column(values: pd.DataFrame, metric: Metric) -> list[str]:
     name, digits = metric.name, metric.digits
     if metric.kind == "p_value":
-        counts = values[[f"{name}_rejected", f"{name}_tests"]]
-        return [f"{k}/{n}" if n else MISSING for k, n in counts.itertuples(index=False)]
+        return rejection_cells(values[f"{name}_rejected"], values[f"{name}_tests"])
     limits = [f"{name}_low_all_tasks", f"{name}_high_all_tasks"]
     if set(limits) <= set(values):
         return [

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from epistemic_calibration.report.tables._by_method import LEVEL, table_by_method
+from epistemic_calibration.report.tables._by_method import coarse_p_values, table_by_method
 from epistemic_calibration.report.tables._selection import all_tasks_scores, dataset_scores
 from epistemic_calibration.report.tables._table import Table
 
@@ -36,7 +36,8 @@ def make(
     tasks, seeds : sequence, optional
         What there should be; by default every task and seed that any method has.
     n_resamples : int, optional
-        Label sets that each test drew; if they are too few to reject anything, a note says so.
+        Label sets that each test drew; where they are too few to reject
+        anything, cells are empty and a note says so.
 
     Returns
     -------
@@ -81,10 +82,11 @@ def make(
             "with care.",
             *_hidden_by_bins(dataset_scores(scores, dataset, methods), scores, dataset, methods),
             "Rejected: tasks in which the test rejects at 0.05, by Holm over those of a seed.",
-            *_coarse_p_values(dataset_scores(scores, dataset, methods), n_resamples),
+            *coarse_p_values(dataset_scores(scores, dataset, methods), n_resamples),
         ),
         tasks=tasks,
         seeds=seeds,
+        n_resamples=n_resamples,
     )
 
 
@@ -104,15 +106,4 @@ def _hidden_by_bins(
         yield (
             f"The bins hide error of {', '.join(above)}: the lower limit of the bound without "
             f"bins is above the upper limit of the corrected TECE. Use more bins."
-        )
-
-
-def _coarse_p_values(chosen: pd.DataFrame, n_resamples: int | None) -> Iterator[str]:
-    """Say so where no test by resampling can reject: p is 1/(n_resamples + 1) at least."""
-    tests = chosen[chosen["metric"] == "p_epistemic_calibration"]
-    n_tests = tests.groupby("seed").size().max() if len(tests) else 0
-    if n_resamples is not None and n_tests > LEVEL * (n_resamples + 1):
-        yield (
-            f"Too few resamples: with {n_resamples} of them none of {n_tests} tests can be "
-            f"rejected; set scores.n_resamples to {int(2 * n_tests / LEVEL) - 1} or more."
         )

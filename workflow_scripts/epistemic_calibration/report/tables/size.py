@@ -7,7 +7,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from epistemic_calibration.report.tables._by_method import rejections
+from epistemic_calibration.report.tables._by_method import (
+    coarse_p_values,
+    rejection_cells,
+    rejections,
+)
 from epistemic_calibration.report.tables._selection import (
     all_tasks_scores,
     dataset_scores,
@@ -49,8 +53,11 @@ def make(
     ----------
     scores, dataset, methods
         As in `dataset_scores`.
-    tasks, seeds, n_resamples
+    tasks, seeds
         Not used: what is missing is told by the other tables.
+    n_resamples : int, optional
+        Label sets that each test drew; where they are too few to reject anything, cells are empty
+        and a note says so.
 
     Returns
     -------
@@ -88,16 +95,19 @@ def make(
     columns = _estimates(together) if estimated else _bounds(together)
     for heading, cells in columns:
         text[heading] = cells
-    tests = rejections(chosen, _TEST).reindex(together.index, fill_value=0)
+    tests = rejections(chosen, _TEST, n_resamples).reindex(together.index, fill_value=0)
     if tests["count"].any():
-        text["Rejected: p* is distributed as the hypotheses"] = [
-            f"{k}/{n}" if n else MISSING for k, n in tests.itertuples(index=False)
-        ]
+        text["Rejected: p* is distributed as the hypotheses"] = rejection_cells(
+            tests["sum"], tests["count"]
+        )
     return Table(
         cells=together,
         text=text,
         caption=f"Is the uncertainty of the right size? {dataset}, means over tasks",
-        notes=_notes(estimated),
+        notes=(
+            *_notes(estimated),
+            *coarse_p_values(chosen[chosen["metric"] == _TEST], n_resamples),
+        ),
         columns_per_part=5,
     )
 

@@ -33,7 +33,7 @@ def make(
     tasks, seeds : sequence, optional
         What there should be; by default every task and seed that any method has.
     n_resamples : int, optional
-        Not used.
+        Label sets that each test drew.
 
     Returns
     -------
@@ -71,4 +71,5 @@ def make(
         ),
         tasks=tasks,
         seeds=seeds,
+        n_resamples=n_resamples,
     )

@@ -1,0 +1,300 @@
+"""What is told of a user's method: when the configuration is read, and when it runs."""
+
+import copy
+import re
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+
+from epistemic_calibration.latents._neighbors import nearest_neighbors
+from epistemic_calibration.methods import available_methods, load_method
+from epistemic_calibration.methods._tasks import predict_tasks
+from epistemic_calibration.methods.base import MethodError
+from epistemic_calibration.workflow.config import ConfigError, resolve_config
+from epistemic_calibration.workflow.plan import Plan
+
+ROOT = Path(__file__).parents[2]
+SHIPPED = yaml.safe_load((ROOT / "config.yaml").read_text())
+
+METHOD = """\
+import numpy as np
+from epistemic_calibration.methods import Method
+
+
+class Mine({base}):
+    {label}
+
+    def __init__({init}):
+        self.random_state = random_state
+
+    def fit(self, X, y):
+        {fit}
+        return self
+
+    def {sample}(self, X):
+        {predict}
+        return np.random.default_rng(self.random_state).random((len(X), 3))
+"""
+PARTS = {
+    "base": "Method",
+    "label": 'label = "My Method"',
+    "init": "self, *, random_state=0",
+    "fit": "pass",
+    "sample": "sample_hypotheses",
+    "predict": "pass",
+}
+
+
+def text(**changes):
+    return METHOD.format(**{**PARTS, **changes})
+
+
+@pytest.fixture
+def resolved(tmp_path):
+    """Return a function that writes a method and reads a configuration with it."""
+
+    def resolve(content=None, file="mine.py", **entry):
+        if content is not None:
+            (tmp_path / file).write_text(content)
+        config = copy.deepcopy(SHIPPED)
+        config["methods"]["mine"] = {"file": file, **entry}
+        return resolve_config(config, tmp_path)
+
+    yield resolve
+    for name in [n for n in sys.modules if n.startswith("user_method_")]:
+        del sys.modules[name]
+
+
+def faults(resolve, *arguments, **entry):
+    with pytest.raises(ConfigError) as caught:
+        resolve(*arguments, **entry)
+    assert all("\n" not in fault for fault in caught.value.faults)
+    return caught.value.faults
+
+
+def test_the_label_is_that_of_the_class_unless_the_entry_has_one(resolved, tmp_path):
+    assert resolved(text()).methods["mine"].label == "My Method"
+    assert resolved(label="Other").methods["mine"].label == "Other"
+    assert resolved(text(label="pass")).methods["mine"].label == "mine"
+    (tmp_path / "mine.py").write_text(text())
+    config = copy.deepcopy(SHIPPED)
+    config["methods"] |= {"one": {"file": "mine.py"}, "two": {"file": "mine.py"}}
+    methods = resolve_config(config, tmp_path).methods
+    # Two rows of a table must not look the same.
+    assert [methods[name].label for name in ("one", "two")] == ["one", "two"]
+
+
+@pytest.mark.parametrize(
+    ("init", "given", "expected"),
+    [
+        ("self, *, k=3, random_state=0", {"k": 2.5}, "mine.k: 2.5 should be a valid integer"),
+        ("self, *, k=3, random_state=0", {"k": "a"}, "(as its default 3; annotate it to allow"),
+        ("self, *, k: float = 3, random_state=0", {"k": "a"}, "k: 'a' should be a valid number"),
+        ("self, *, k=True, random_state=0", {"k": 1}, "mine.k: 1 should be a valid boolean"),
+        ("self, *, k=3, random_state=0", {"kk": 1}, "did you mean 'k'?; allowed: k"),
+        ("self, *, k='a', j=1, random_state=0", {"z": 1}, "mine.z: unknown key; allowed: j, k"),
+        ("self, *, k, random_state=0", {}, "methods.mine.k: Mine has no default for it"),
+        ("self, *, k=object(), random_state=0", {}, "is none that YAML can give"),
+    ],
+)
+def test_parameters_of_a_plain_class_are_checked(resolved, init, given, expected):
+    (fault,) = faults(resolved, text(init=init), **given)
+    assert fault.startswith("methods.mine")
+    assert expected in fault
+
+
+def test_parameters_of_a_plain_class_are_taken(resolved):
+    init = "self, *, k=3, s: int | None = None, r=(1, 2), needed, any=None, random_state=0"
+    entry = resolved(text(init=init), k=4, s=5, needed=[1], any="x").methods["mine"]
+    assert entry.parameters == {"k": 4, "s": 5, "r": [1, 2], "needed": [1], "any": "x"}
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        (text(init="self").replace("= random_state", "= 0"), "Mine takes no random_state"),
+        (text(sample="sample_hypothesis"), "lacks sample_hypotheses (is sample_hypothesis meant"),
+        (text(base="object"), "found 0: []; Mine is no subclass: class Mine(Method)"),
+        (text() + text().replace("Mine", "Other"), "found 2: ['Mine', 'Other']"),
+        (text() + "    def predict_probas(self, X): pass\n", "did you mean 'predict_proba'?"),
+        (text().replace("pass\n", "if\n", 1), "mine.py:12: invalid syntax"),
+        (text() + "1 / 0\n", "ZeroDivisionError: division by zero (line 18 of mine.py)"),
+    ],
+)
+def test_faults_of_a_class_are_named_in_one_line(resolved, content, expected):
+    (fault,) = faults(resolved, content)
+    assert fault.startswith("methods.mine: ")
+    assert expected in fault
+
+
+def test_a_key_chooses_among_the_classes_of_a_file(resolved, tmp_path):
+    content = text() + text(label='label = "Other"').replace("Mine", "Other")
+    config = resolved(content, **{"class": "Other"})
+    assert config.methods["mine"].label == "Other"
+    plan = Plan(config, tmp_path)
+    assert plan.method_source("mine") == tmp_path / "mine.py"
+    where = {"dataset": "digits", "seed": 0, "method": "mine"}
+    implementation = plan.spec("hypotheses", **where)["settings"]["implementation"]
+    assert implementation == "mine.py::Other"
+    assert load_method(str(tmp_path / implementation)).__name__ == "Other"
+    (fault,) = faults(resolved, **{"class": "Third"})
+    assert "a concrete subclass Third of Method, found 2: ['Mine', 'Other']" in fault
+
+
+def test_keys_of_files_are_of_files_alone(resolved, tmp_path):
+    config = copy.deepcopy(SHIPPED)
+    config["methods"]["eknn"] |= {"class": "X", "depends_on": ["x.csv"]}
+    with pytest.raises(ConfigError) as caught:
+        resolve_config(config, tmp_path)
+    assert caught.value.faults == [
+        "methods.eknn.class: only where `file` is given",
+        "methods.eknn.depends_on: only where `file` is given",
+    ]
+
+
+@pytest.mark.parametrize(("file", "other"), [("random.py", "Python's module"), ("yaml.py", "yaml")])
+def test_a_file_that_imports_cannot_reach_is_named(resolved, tmp_path, file, other):
+    (fault,) = faults(resolved, text(), file)
+    assert f"{file} is named like" in fault
+    assert other in fault
+    # Or a file that it imports.
+    (tmp_path / file).write_text("x = 1\n")
+    (fault,) = faults(resolved, f"import {file[:-3]}\n" + text())
+    assert f"{file} is named like" in fault
+
+
+def test_a_missing_package_is_the_method_s_own_failure(resolved, tmp_path):
+    config = resolved("import no_such_package.part\n" + text(), k=3)
+    entry = config.methods["mine"]
+    assert re.search(
+        r"methods\.mine: ModuleNotFoundError: No module named 'no_such_package' \(line 1 of "
+        r"mine\.py\); install the package .* -m pip install no_such_package`",
+        entry.missing,
+    )
+    assert entry.parameters == {"k": 3}
+    assert "mine" in Plan(config, tmp_path).methods("digits")
+    assert config.methods["eknn"].missing is None
+
+
+def test_what_a_method_depends_on_counts_as_its_code(resolved, tmp_path):
+    (tmp_path / "data" / "sub").mkdir(parents=True)
+    (tmp_path / "data" / "sub" / "a.csv").write_text("1\n")
+    (tmp_path / "data" / ".hidden").write_text("")
+    (tmp_path / "w.bin").write_bytes(b"\0")
+    (fault,) = faults(resolved, text(), depends_on=["absent.csv"])
+    assert fault == "methods.mine.depends_on: no such file: absent.csv"
+    plan = Plan(resolved(depends_on=["data", "w.bin"]), tmp_path)
+    where = {"dataset": "digits", "seed": 0, "method": "mine"}
+    sources = plan.spec("hypotheses", **where)["sources"]
+    assert {"mine.py", "data/sub/a.csv", "w.bin"} <= set(sources)
+    assert not any(".hidden" in name for name in sources)
+    assert {"mine.py", "w.bin"} <= set(
+        plan.spec("toy_data", toy="toy", experiment="eece_per_method", method="mine")["sources"]
+    )
+
+
+# --- Arrays
+
+
+@pytest.fixture(scope="module")
+def data():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((60, 4)).astype(np.float32)
+    Y = (X[:, :3] + rng.standard_normal((60, 3)) > 0.3).astype(np.uint8)
+    return X, np.concatenate([Y, 1 - Y[:, :2]], axis=1), rng.standard_normal((25, 4)).astype("f4")
+
+
+def run(method, data, columns, path=None, **parameters):
+    X, Y, X_test = (array.copy() for array in data)
+    return list(
+        predict_tasks(
+            method,
+            X,
+            Y[:, columns],
+            X_test,
+            parameters=parameters,
+            random_states=[11 + column for column in columns],
+            neighbors=nearest_neighbors(X, X_test, 12),
+            path=path,
+        )
+    )
+
+
+@pytest.fixture
+def mine(tmp_path):
+    def make(**changes):
+        path = tmp_path / "mine.py"
+        path.write_text(text(**changes))
+        return load_method(str(path)), path
+
+    return make
+
+
+@pytest.mark.parametrize(
+    ("change", "line"),
+    [
+        ({"predict": "X *= 0"}, 16),
+        ({"predict": "X[0] = 1"}, 16),
+        ({"fit": "X -= X.mean(axis=0)"}, 12),
+        ({"fit": "y[0] = 1"}, 12),
+        ({"predict": "self.neighbors.distances[:] = 0"}, 16),
+    ],
+)
+def test_a_method_that_changes_what_it_is_given_is_stopped_there(mine, data, change, line):
+    method, path = mine(**change)
+    expected = rf"mine\.py: ValueError: .* is read-only \(line {line} of mine\.py\); .* on a copy"
+    with pytest.raises(MethodError, match=expected):
+        run(method, data, [0], path)
+
+
+@pytest.mark.parametrize("where", ["fit", "predict"])
+def test_a_change_through_a_tensor_is_found(mine, data, where, recwarn):
+    method, path = mine(**{where: "import torch; torch.from_numpy(X).mul_(0)"})
+    name = "X_train" if where == "fit" else "X_test"
+    with pytest.raises(MethodError, match=rf"mine\.py: {name} has been changed in place"):
+        run(method, data, [0], path)
+
+
+def test_a_tensor_that_is_only_read_gives_no_warning(mine, data, recwarn):
+    method, path = mine(fit="import torch; self.m_ = torch.from_numpy(X).mean(0)")
+    assert len(run(method, data, [0, 1], path)) == 2
+    assert not [w for w in recwarn if "writ" in str(w.message)]
+
+
+def test_what_the_caller_has_stays_writable(mine, data):
+    X, Y, X_test = (array.copy() for array in data)
+    method, _ = mine()
+    list(predict_tasks(method, X, Y, X_test, parameters={}, random_states=range(5)))
+    X[0] = X_test[0] = 1
+
+
+IN_PLACE = "X = X.copy(); X -= X.mean(axis=0); X *= 3; self.X_ = getattr(self, 'X_', 0) + X.sum()"
+
+
+def grouped(method, data, size, **parameters):
+    groups = [list(range(start, min(start + size, 5))) for start in range(0, 5, size)]
+    return [p for columns in groups for p in run(method, data, columns, **parameters)]
+
+
+def assert_same_bits(left, right):
+    for a, b in zip(left, right, strict=True):
+        for name in ("hypotheses", "epistemic_uncertainty", "prediction"):
+            values = getattr(a, name), getattr(b, name)
+            assert (values[0] is None) == (values[1] is None)
+            if values[0] is not None:
+                np.testing.assert_array_equal(*values)
+
+
+def test_how_tasks_are_grouped_does_not_matter_where_copies_are_changed(mine, data):
+    method, _ = mine(fit=IN_PLACE, predict=IN_PLACE + "; self.random_state += int(self.X_) % 2")
+    assert_same_bits(grouped(method, data, 1), grouped(method, data, 5))
+
+
+@pytest.mark.parametrize("name", available_methods())
+def test_how_tasks_are_grouped_does_not_matter_to_the_methods_of_the_project(name, data):
+    method = load_method(name)
+    assert_same_bits(grouped(method, data, 1), grouped(method, data, 5))
+    assert_same_bits(grouped(method, data, 2), grouped(method, data, 5))
