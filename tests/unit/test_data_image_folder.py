@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from epistemic_calibration.data import DataError, class_names_of, load_images, raw_inventory
+from epistemic_calibration.data import DataError, class_names_of, load_dataset, raw_inventory
 
 FOLDER = {"source": "image_folder", "path": "pictures"}
 
 
 def load_folder(tmp_path, **options):
-    return load_images({**FOLDER, **options}, tmp_path)
+    return load_dataset({**FOLDER, **options}, tmp_path)
 
 
 @pytest.fixture
@@ -38,7 +38,7 @@ def test_a_folder_is_read_in_the_order_of_names(pictures, tmp_path):
     assert loaded.y_train.tolist() == [0, 0, 0, 1, 1, 1]
     assert loaded.x_test[:, 5, 4, 2].tolist() == [0, 1, 10, 11]
     assert loaded.y_test.tolist() == [0, 0, 1, 1]
-    elsewhere = load_images({**FOLDER, "path": str(pictures)}, "/nowhere")
+    elsewhere = load_dataset({**FOLDER, "path": str(pictures)}, "/nowhere")
     assert np.array_equal(elsewhere.x_train, loaded.x_train)
 
 
@@ -125,7 +125,7 @@ def test_an_empty_class_and_a_single_class(pictures, tmp_path):
         load_folder(tmp_path)
     for part in ("train", "test"):
         shutil.rmtree(pictures / part / "dog")
-    for function in (load_images, class_names_of):
+    for function in (load_dataset, class_names_of):
         with pytest.raises(DataError, match=r"\['Cat'\]; at least two are needed"):
             function(FOLDER, tmp_path)
     shutil.rmtree(pictures / "train" / "Cat")

@@ -6,7 +6,7 @@ import os
 import numpy as np
 import pytest
 
-from epistemic_calibration.data import DataError, class_names_of, load_images, raw_inventory
+from epistemic_calibration.data import DataError, class_names_of, load_dataset, raw_inventory
 
 NPZ = {"source": "npz", "path": "file.npz"}
 
@@ -29,7 +29,7 @@ def arrays(**changes):
 
 def load_npz(tmp_path, **changes):
     np.savez(tmp_path / "file.npz", **arrays(**changes))
-    return load_images(NPZ, tmp_path)
+    return load_dataset(NPZ, tmp_path)
 
 
 def test_integer_labels(tmp_path):
@@ -104,18 +104,18 @@ def test_what_is_wrong_in_an_npz_file_is_named(tmp_path, changes, message):
 
 
 def test_a_missing_or_broken_npz_file_is_named(tmp_path):
-    for function in (load_images, class_names_of, raw_inventory):
+    for function in (load_dataset, class_names_of, raw_inventory):
         with pytest.raises(DataError, match=r"no such file: .*file\.npz \(config key datasets"):
             function(NPZ, tmp_path)
     load_npz(tmp_path)
     truncate(tmp_path / "file.npz")
-    for function in (load_images, class_names_of):
+    for function in (load_dataset, class_names_of):
         with pytest.raises(DataError, match=r"file\.npz cannot be read"):
             function(NPZ, tmp_path)
     np.save(tmp_path / "file.npz", np.zeros(3))
     (tmp_path / "file.npz.npy").rename(tmp_path / "file.npz")
     with pytest.raises(DataError, match=r"file\.npz cannot be read"):
-        load_images(NPZ, tmp_path)
+        load_dataset(NPZ, tmp_path)
 
 
 def test_the_inventory_of_an_npz_file_is_its_content(tmp_path):

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from epistemic_calibration.data import load_images
+from epistemic_calibration.data import load_dataset
 
 DIGITS = {"source": "sklearn", "name": "load_digits"}
 
@@ -12,7 +12,7 @@ def test_digits_are_split_by_class():
     from sklearn.datasets import load_digits
 
     digits = load_digits()
-    loaded = load_images(DIGITS, "unused")
+    loaded = load_dataset(DIGITS, "unused")
     assert loaded.x_train.shape == (898, 8, 8, 1)
     assert loaded.x_test.shape == (899, 8, 8, 1)
     assert loaded.x_train.dtype == np.float32
@@ -31,15 +31,15 @@ def test_digits_are_split_by_class():
     }
     assert found == rows
     assert np.abs(np.bincount(loaded.y_train) - np.bincount(loaded.y_test)).max() <= 1
-    other = load_images({**DIGITS, "split_seed": 1, "test_fraction": 0.2}, "unused")
+    other = load_dataset({**DIGITS, "split_seed": 1, "test_fraction": 0.2}, "unused")
     assert len(other.x_test) == 360
     with pytest.raises(ValueError, match=r"datasets\.<name>\.test_fraction: 0\.001"):
-        load_images({**DIGITS, "test_fraction": 0.001}, "unused")
+        load_dataset({**DIGITS, "test_fraction": 0.001}, "unused")
 
 
 def test_a_subset_has_the_classes_in_proportion():
-    whole = load_images(DIGITS, "unused")
-    part = load_images({**DIGITS, "max_train": 100, "max_test": 10}, "unused")
+    whole = load_dataset(DIGITS, "unused")
+    part = load_dataset({**DIGITS, "max_train": 100, "max_test": 10}, "unused")
     assert part.x_train.shape == (100, 8, 8, 1)
     share = 100 * np.bincount(whole.y_train) / len(whole.y_train)
     assert np.abs(np.bincount(part.y_train) - share).max() <= 1
@@ -49,8 +49,8 @@ def test_a_subset_has_the_classes_in_proportion():
     rows = [index[image.tobytes()] for image in part.x_train]
     assert rows == sorted(rows)
     assert rows != list(range(100))
-    again = load_images({**DIGITS, "max_train": 100, "max_test": 10}, "unused")
+    again = load_dataset({**DIGITS, "max_train": 100, "max_test": 10}, "unused")
     assert np.array_equal(part.x_train, again.x_train)
-    assert len(load_images({**DIGITS, "max_train": 10**6}, "unused").x_train) == 898
+    assert len(load_dataset({**DIGITS, "max_train": 10**6}, "unused").x_train) == 898
     with pytest.raises(ValueError, match="max_train: 9 images cannot hold one of each of the 10"):
-        load_images({**DIGITS, "max_train": 9}, "unused")
+        load_dataset({**DIGITS, "max_train": 9}, "unused")

@@ -14,7 +14,7 @@ from epistemic_calibration.data import (
     _several_labels,
     has_label_counts,
     label_counts_inventory,
-    load_images,
+    load_dataset,
     load_label_counts,
     raw_inventory,
 )
@@ -48,7 +48,7 @@ COUNTS = counts_of(np.arange(N_TEST) % 3)
 
 
 def load(config, folder):
-    data = load_images(config, folder)
+    data = load_dataset(config, folder)
     return data, load_label_counts(
         config,
         folder,
@@ -115,7 +115,7 @@ def test_a_part_of_the_test_set_keeps_its_own_counts(tmp_path):
     data, counts = load({**NPZ, "max_test": 12}, tmp_path)
     assert len(counts) == 12
     np.testing.assert_array_equal(counts, COUNTS[data.test_rows])
-    whole = load_images(NPZ, tmp_path)
+    whole = load_dataset(NPZ, tmp_path)
     np.testing.assert_array_equal(data.x_test, whole.x_test[data.test_rows])
 
 
@@ -165,7 +165,7 @@ def test_annotations_hold_out_training_images(tmp_path):
     assert has_label_counts(config, tmp_path)
     data, counts = load(config, tmp_path)
     assert (len(data.y_train), len(data.y_test)) == (42, 18)
-    whole = load_images(NPZ, tmp_path)
+    whole = load_dataset(NPZ, tmp_path)
     rows = data.test_rows
     np.testing.assert_array_equal(data.x_test, whole.x_train[rows])
     np.testing.assert_array_equal(data.y_test, people[rows, 0])
@@ -194,7 +194,7 @@ def test_annotations_that_cannot_be_those_of_the_images_are_refused(tmp_path, pe
     write_raw(tmp_path)
     np.save(tmp_path / "people.npy", people)
     with pytest.raises(DataError, match=message):
-        load_images({**NPZ, "annotations": "people.npy"}, tmp_path)
+        load_dataset({**NPZ, "annotations": "people.npy"}, tmp_path)
 
 
 def test_annotations_and_counts_exclude_each_other(tmp_path):

@@ -6,10 +6,10 @@ import pandas as pd
 
 def counts_of(project, k=4, seed=0):
     """Counts of k people for the whole test set of the small configuration's digits."""
-    from epistemic_calibration.data import load_images
+    from epistemic_calibration.data import load_dataset
 
     source = {"source": "sklearn", "name": "load_digits"}
-    labels = load_images(source, project.folder).y_test
+    labels = load_dataset(source, project.folder).y_test
     p = np.full((len(labels), 10), 0.02)
     p[np.arange(len(labels)), labels] = 0.82
     rng = np.random.default_rng(seed)
