@@ -39,7 +39,12 @@ NPZ = {"source": "npz", "path": "file.npz"}
 KEYS = {
     "torchvision": {"name": True},
     "image_folder": {"path": True, "image_size": False, "channels": False},
-    "npz": {"path": True},
+    "npz": {"path": True, "channel_axis": False, "max_bytes": False},
+    "table": {
+        **{"path": True, "label": True, "columns": False, "drop": False, "categorical": False},
+        **{"missing": False, "missing_values": False, "test_path": False, "split": False},
+        **{"test_fraction": False, "split_seed": False, "separator": False, "decimal": False},
+    },
     "sklearn": {"name": True, "test_fraction": False, "split_seed": False},
 }
 
@@ -233,11 +238,15 @@ def image_dataset(**changes):
     [
         ({"class_names": ("a",)}, r"has the classes \['a'\]; at least two are needed"),
         ({"x_test": np.zeros((2, 5, 6, 2), np.uint8)}, r"x_test has shape \(2, 5, 6, 2\)"),
-        ({"y_train": np.array([0, 1, 0])}, "x_train has 4 images, but y_train 3 labels"),
+        ({"y_train": np.array([0, 1, 0])}, "x_train has 4 inputs, but y_train 3 labels"),
         ({"y_test": np.array([1, 2])}, r"y_test has labels from 1 to 2; .* lie in 0 \.\.\. 1"),
         ({"y_test": np.array([1, -1])}, "y_test has labels from -1 to 1"),
-        ({"y_test": np.array([1, 1])}, "the test set has no image of class a"),
+        ({"y_test": np.array([1, 1])}, "the test set has no input of class a"),
         ({"x_test": np.zeros((2, 6, 6, 1), np.uint8)}, r"x_train has images of \(5, 6, 1\)"),
+        ({"x_test": np.zeros((2, 6))}, r"x_train has images of \(5, 6, 1\).*x_test 6 features"),
+        ({"x_test": np.zeros((2, 6), int)}, "x_test has dtype int64; features must be floating"),
+        ({"x_test": np.zeros((2, 0))}, r"x_test has shape \(2, 0\); features must not be empty"),
+        ({"x_test": np.full((2, 6), np.inf)}, "x_test has 12 values .* first in row 0, feature 0"),
     ],
 )
 def test_what_is_wrong_in_a_data_set_is_named(changes, message):

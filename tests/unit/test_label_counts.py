@@ -123,14 +123,14 @@ def test_a_part_of_the_test_set_keeps_its_own_counts(tmp_path):
     ("counts", "message"),
     [
         (COUNTS[:, :2], r"one column for each of the 3 classes"),
-        (COUNTS[:-1], "counts of 119 images; there must be one row for each image of the whole"),
-        (COUNTS[[*range(N_TEST), 0]], "counts of 121 images"),
+        (COUNTS[:-1], "counts of 119 inputs; there must be one row for each input of the whole"),
+        (COUNTS[[*range(N_TEST), 0]], "counts of 121 inputs"),
         (-COUNTS, "from -5 up"),
         (COUNTS / 2 + 0.25, "it must hold integers"),
         (COUNTS[:, 0], r"shape \(120,\)"),
         (COUNTS[:, [1, 2, 0]], "no more than by chance"),
         (COUNTS[np.argsort(np.arange(N_TEST) % 3, kind="stable")], "no more than by chance"),
-        (0 * COUNTS, "no test image has a label"),
+        (0 * COUNTS, "no test input has a label"),
     ],
 )
 def test_counts_that_cannot_be_those_of_the_images_are_refused(tmp_path, counts, message):
@@ -185,7 +185,7 @@ def test_annotations_hold_out_training_images(tmp_path):
 @pytest.mark.parametrize(
     ("people", "message"),
     [
-        (annotations()[:-1], "has 59 rows, but there are 60 training images"),
+        (annotations()[:-1], "has 59 rows, but there are 60 training inputs"),
         (annotations() + 1, "labels from 0 to 3; they must lie in 0 ... 2"),
         (-np.ones((60, 2), int), "labels from -1 to -1"),
     ],

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from epistemic_calibration.data.base import DataError, logger
+from epistemic_calibration.data.base import DataError, logger, raise_faults
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -68,12 +68,9 @@ def encoded_features(
             kinds[name] = kind
         else:
             faults.append(f"column {name!r} {kind}")
-    if len(faults) == 1:
-        raise DataError(f"{where}: {faults[0]}")
-    if faults:
-        raise DataError("\n  ".join([f"{where} has {len(faults)} faults:", *faults]))
     n_train = len(train)
-    _check_missing(frame, n_train, missing, where)
+    faults += _faults_of_missing(frame[list(kinds)], n_train, missing)
+    raise_faults(where, faults)
     blocks, n_categories = [], {}
     for name, kind in kinds.items():
         if kind == "number":
@@ -89,7 +86,7 @@ def encoded_features(
             f"features: leave columns out with datasets.<name>.drop"
         )
     logger.info(
-        "%d columns are numbers, %d categories (%s)",
+        "columns of numbers: %d, of categories: %d (%s)",
         len(kinds) - len(n_categories),
         len(n_categories),
         ", ".join(f"{name}: {n}" for name, n in n_categories.items()) or "none",
@@ -204,31 +201,31 @@ def _is_identifier(name: str, column: pd.Series) -> bool:
     return np.ptp(values) + 1 == len(values) or _ID_NAME.fullmatch(name) is not None
 
 
-def _check_missing(frame: pd.DataFrame, n_train: int, missing: str, where: str) -> None:
+def _faults_of_missing(frame: pd.DataFrame, n_train: int, missing: str) -> list[str]:
     counts = frame.isna().sum()
     counts = counts[counts > 0]
     if counts.empty:
-        return
+        return []
     listed = ", ".join(f"{name} ({n:,})" for name, n in counts.head(10).items())
     listed += f", ... ({len(counts)} columns)" if len(counts) > 10 else ""
     if missing == "refuse":
-        raise DataError(
-            f"{where}: missing values in {listed}: set datasets.<name>.missing to median or "
-            f"most_frequent, which are those of the training rows, or leave the columns out with "
+        return [
+            f"missing values in {listed}: set datasets.<name>.missing to median or most_frequent, "
+            f"which are those of the training rows, or leave the columns out with "
             f"datasets.<name>.drop"
-        )
-    empty = [name for name in counts.index if frame[name].iloc[:n_train].isna().all()]
-    if empty:
-        raise DataError(f"{where}: column {empty[0]!r} has no value in any training row")
+        ]
     logger.info("missing values filled in (%s): %s", missing, listed)
+    empty = [name for name in counts.index if frame[name].iloc[:n_train].isna().all()]
+    return [f"column {name!r} has no value in any training row" for name in empty]
 
 
 def _numbers(column: pd.Series, n_train: int, missing: str) -> np.ndarray:
     import pandas as pd
     from sklearn.impute import SimpleImputer
 
-    values = pd.to_numeric(column.astype(object), errors="raise")
-    values = values.to_numpy(dtype=np.float64, na_value=np.nan)[:, None]
+    if not pd.api.types.is_numeric_dtype(column):
+        column = pd.to_numeric(column.astype(object))
+    values = column.to_numpy(dtype=np.float64, na_value=np.nan)[:, None]
     if not np.isnan(values).any():
         return values
     return SimpleImputer(strategy=missing).fit(values[:n_train]).transform(values)
@@ -238,7 +235,7 @@ def _indicators(name: str, words: pd.Series, n_train: int) -> np.ndarray:
     from sklearn.impute import SimpleImputer
     from sklearn.preprocessing import OneHotEncoder
 
-    values = words.str.strip().to_numpy(dtype=object)[:, None]
+    values = words.str.strip().to_numpy(dtype=object, copy=True)[:, None]
     lacking = np.array([value is None or value != value for value in values[:, 0]])
     if lacking.any():
         values[lacking] = None
@@ -251,11 +248,12 @@ def _indicators(name: str, words: pd.Series, n_train: int) -> np.ndarray:
     if unknown:
         shown = sorted(set(unknown))
         logger.warning(
-            "column %s: %d test rows have %d categories that no training row has (%s): they are "
-            "0 in all of its features",
+            "column %s: categories that no training row has, 0 in all of its features: %d in %d "
+            "of %d test rows (%s)",
             name,
-            len(unknown),
             len(shown),
+            len(unknown),
+            len(values) - n_train,
             ", ".join([*shown[:3], *(["..."] if len(shown) > 3 else [])]),
         )
     return encoder.transform(values)

@@ -8,6 +8,7 @@ import re
 import typing
 import unicodedata
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -21,6 +22,19 @@ logger = logging.getLogger("epistemic_calibration")
 
 class DataError(RuntimeError):
     """Raw data are missing or wrong; the message names the file and what to do."""
+
+
+def raise_faults(where: str, faults: Sequence[str]) -> None:
+    """Raise a DataError that tells all faults of raw data at once, a line each, if there are any.
+
+    Examples
+    --------
+    >>> raise_faults("my.csv", [])
+    """
+    if len(faults) == 1:
+        raise DataError(f"{where}: {faults[0]}")
+    if faults:
+        raise DataError("\n  ".join([f"{where} has {len(faults)} faults:", *faults]))
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
 
-from epistemic_calibration.data.base import DataError, Dataset, DataSource, logger
+from epistemic_calibration.data.base import DataError, Dataset, DataSource, logger, raise_faults
 from epistemic_calibration.parameters import parameter
 
 if TYPE_CHECKING:
@@ -74,10 +74,7 @@ class ImageFolder(DataSource):
             parts[f"x_{part}"] = reader.read([files[row] for row in rows])
             parts[f"y_{part}"] = labels[rows]
         faults += reader.faults()
-        if len(faults) == 1:
-            raise DataError(f"{folder}: {faults[0]}")
-        if faults:
-            raise DataError("\n  ".join([f"{folder} has {len(faults)} faults:", *faults]))
+        raise_faults(str(folder), faults)
         return Dataset(**parts, class_names=classes["train"], test_rows=rows)
 
     def class_names(self, data_dir: Path) -> tuple[str, ...]:

@@ -28,6 +28,11 @@ _PARTS = {
     **dict.fromkeys(("val", "valid", "validation"), "unused"),
 }
 _DEFAULT_TEST_FRACTION = 0.5
+#: What pandas takes for a missing value.
+_MISSING = (
+    *("", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN"),
+    *("<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null"),
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -211,8 +216,8 @@ class Table(DataSource):
         if lacking.any():
             first = int(np.flatnonzero(lacking)[0]) + 1
             raise DataError(
-                f"{path}: {int(lacking.sum()):,} rows have no label in column {self.label!r}, "
-                f"first row {first}: fill it in or take the rows out"
+                f"{path}: no label in column {self.label!r} in {int(lacking.sum()):,} of "
+                f"{len(frame):,} rows, first in row {first}: fill it in or take the rows out"
             )
         return frame.assign(**{self.label: labels})
 
@@ -262,6 +267,7 @@ class Table(DataSource):
                 raise _unreadable(path, error) from None
             return frame.reset_index(drop=True).rename(columns=str)
         names = self._column_names(path)
+        missing = [*_MISSING, *(self.missing_values or ())]
         return self._parsed(
             path,
             header=0,
@@ -269,10 +275,10 @@ class Table(DataSource):
             index_col=False,
             usecols=wanted,
             decimal=self.decimal,
-            na_values=self.missing_values,
             # A class may be called "None" or "NA".
-            converters={self.label: str},
-            dtype={self.split: str} if self.split else None,
+            keep_default_na=False,
+            na_values={name: missing for name in names if name != self.label},
+            dtype=dict.fromkeys(filter(None, (self.label, self.split)), str),
             low_memory=False,
         )
 
