@@ -334,3 +334,22 @@ def test_pca_logs_what_the_components_hold(correlated, caplog):
 def test_pca_names_a_wrong_number_of_components(n_components):
     with pytest.raises(ValueError, match=f"n_components={n_components}; it must be an integer"):
         PrincipalComponents(n_components=n_components).fit(pictures())
+
+
+def test_features_are_taken_as_they_are_where_the_encoder_takes_them(tmp_path):
+    x = 1e9 + np.arange(12.0).reshape(4, 3)
+    encoder = Unencoded().fit(x)
+    encoder.save(tmp_path / "weights.safetensors")
+    latents = Unencoded.load(tmp_path / "weights.safetensors").encode(x)
+    # In their own precision: float32 would not tell them apart.
+    assert latents.dtype == np.float64
+    assert np.array_equal(latents, x)
+    assert not np.shares_memory(latents, x)
+    with pytest.raises(ValueError, match=r"shape \(2,\); .* was fitted on \(3,\) \(n_features,\)"):
+        encoder.encode(x[:, :2])
+    with pytest.raises(ValueError, match="features have values that are NaN or infinite"):
+        encoder.encode(np.full((2, 3), np.nan))
+    with pytest.raises(ValueError, match="dtype int64; they must be"):
+        encoder.fit(np.ones((2, 3), int))
+    with pytest.raises(ValueError, match=r"images has shape \(4, 3\)"):
+        PrincipalComponents().fit(x)

@@ -1,8 +1,8 @@
 """What `pip install` gives: a light package with a command, in an environment of its own."""
 
 import json
-import re
 import os
+import re
 import shutil
 import subprocess
 import sys
