@@ -23,8 +23,8 @@ def test_counts_are_scored_and_fit_nothing(project):
     project.configure(lambda c: c["datasets"]["digits"].update(label_counts="counts.npy"))
     planned = project.planned()
     # No image is read, and no method is fitted again.
-    assert not [m for m in planned if m.startswith(("Reading the images", "Training", "Fitting"))]
-    assert "Reading the several labels of each test image of digits" in planned
+    assert not [m for m in planned if m.startswith(("Reading the inputs", "Training", "Fitting"))]
+    assert "Reading the several labels of each test input of digits" in planned
     assert sum(m.startswith("Scoring") for m in planned) == 4
     project.run()
     assert project.planned() == []
