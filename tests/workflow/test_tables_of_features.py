@@ -7,6 +7,9 @@ import pandas as pd
 import pytest
 
 
+TARGETS = ("results/tables/customers_summary.md", "results/config.resolved.yaml")
+
+
 def customers(seed=0, n=240):
     """Two classes, a column of numbers with missing values, and one of categories."""
     rng = np.random.default_rng(seed)
@@ -33,7 +36,7 @@ def with_table(new_project):
         config["methods"].pop("mc_dropout")
 
     project.configure(change)
-    project.run("customers")
+    project.run(*TARGETS)
     return project
 
 
@@ -64,13 +67,13 @@ def test_changing_the_table_reruns_and_touching_does_not(with_table, tmp_path):
     project = with_table.copy(tmp_path / "work")
     path = project.folder / "data" / "customers.csv"
     os.utime(path)
-    assert project.planned("customers") == []
+    assert project.planned(*TARGETS) == []
     customers(seed=1).to_csv(path, index=False)
-    planned = project.planned("customers")
+    planned = project.planned(*TARGETS)
     assert "Reading the inputs of customers" in planned
     assert sum(message.startswith("Fitting") for message in planned) == 3
     assert sum(message.startswith("Scoring") for message in planned) == 3
-    project.run("customers")
+    project.run(*TARGETS)
     tables = [name for name in project.tables() if name.startswith("customers_summary")]
     assert any(project.tables()[name] != with_table.tables()[name] for name in tables)
 
@@ -91,6 +94,6 @@ def test_changing_the_table_reruns_and_touching_does_not(with_table, tmp_path):
 def test_faults_of_a_table_are_named(with_table, tmp_path, change, words):
     project = with_table.copy(tmp_path / "work")
     project.configure(lambda c: c["datasets"]["customers"].update(change))
-    done = project.run("customers", check=False)
+    done = project.run(*TARGETS, check=False)
     assert done.returncode != 0
     assert words in done.stdout + done.stderr
