@@ -561,6 +561,12 @@ def test_an_unknown_key_of_any_source_is_named(config, source):
         ("methods", {"eknn": None}, "methods.eknn: None should be a block of keys and values"),
         ("datasets", {"x": 3}, "datasets.x: 3 should be a block of keys and values"),
         ("datasets", {"x": {"path": "y"}}, "datasets.x: missing key(s) source"),
+        (
+            "datasets",
+            {"x": {"source": "image_folder", "path": "y", "image_size": "32x32"}},
+            "datasets.x.image_size: '32x32' should be a valid list or should be a valid integer "
+            "([height, width] in pixels to which all images are scaled, such as [32, 32], or ",
+        ),
         ("benchmark", [], "benchmark: [] should have at least 1 item, not 0"),
         ("methods", {"p": {"predictions": "x.npz"}}, "methods.p.predictions: 'x.npz' does not "),
         (

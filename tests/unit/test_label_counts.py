@@ -292,3 +292,32 @@ def test_published_sets_name_their_licence_and_are_pinned():
         assert published.licence and published.reference
         assert published.sha256 or published.n_bytes
         assert published.url.startswith("https://")
+
+
+@pytest.mark.parametrize("suffix", ["npy", "npz"])
+def test_nobody_is_told_to_unpickle(tmp_path, suffix):
+    write_raw(tmp_path)
+    objects = COUNTS.astype(object)
+    config = {**NPZ, "label_counts": f"counts.{suffix}"}
+    if suffix == "npy":
+        np.save(tmp_path / "counts.npy", objects)
+    else:
+        np.savez(tmp_path / "counts.npz", label_counts=objects)
+    with pytest.raises(DataError, match="holds Python objects, which are not read") as error:
+        load(config, tmp_path)
+    assert "allow_pickle" not in str(error.value)
+    (tmp_path / f"counts.{suffix}").write_text("1,2\n")
+    with pytest.raises(DataError, match=rf"counts\.{suffix} cannot be read") as error:
+        load(config, tmp_path)
+    assert "allow_pickle" not in str(error.value)
+
+
+def test_counts_of_an_array_of_labels_of_two_classes_have_two_columns(tmp_path):
+    # Two classes are one task, and both are counted.
+    y = np.arange(N_TEST) % 2
+    arrays = {"x_train": np.eye(N_TEST), "y_train": y, "x_test": np.eye(N_TEST), "y_test": y}
+    np.savez(tmp_path / "raw.npz", **arrays)
+    counts = np.stack([3 - 2 * y, 1 + 2 * y], axis=1)
+    np.save(tmp_path / "counts.npy", counts)
+    _, loaded = load({**NPZ, "label_counts": "counts.npy"}, tmp_path)
+    assert np.array_equal(loaded, counts)

@@ -6,7 +6,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-
 TARGETS = ("results/tables/customers_summary.md", "results/config.resolved.yaml")
 
 
@@ -97,3 +96,19 @@ def test_faults_of_a_table_are_named(with_table, tmp_path, change, words):
     done = project.run(*TARGETS, check=False)
     assert done.returncode != 0
     assert words in done.stdout + done.stderr
+
+
+def test_several_labels_of_the_test_rows_are_scored_with_one_task(with_table, tmp_path):
+    project = with_table.copy(tmp_path / "work")
+    with np.load(project.folder / "results/customers/labels.npz") as labels:
+        y_test = labels["y_test"]
+    positive = np.random.default_rng(0).binomial(5, np.where(y_test == 1, 0.8, 0.2))
+    counts = np.stack([5 - positive, positive], axis=1)
+    np.save(project.folder / "data" / "counts.npy", counts)
+    project.configure(lambda c: c["datasets"]["customers"].update(label_counts="counts.npy"))
+    target = "results/customers/seed0/scores/random_forest.csv"
+    assert not [m for m in project.planned(target) if m.startswith("Fitting")]
+    project.run(target)
+    scores = pd.read_csv(project.folder / target).set_index(["scope", "metric"])["value"]
+    assert scores["task", "labels_per_input"] == 5
+    assert scores["all_tasks", "reported_share_low"] < scores["all_tasks", "reported_share"]
