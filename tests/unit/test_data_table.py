@@ -122,6 +122,16 @@ def test_numbers_may_be_categories_and_text_labels_numbers(tmp_path):
     assert empty.class_names == ("NA", "None") == class_names_of(source(), tmp_path)
 
 
+def test_true_and_false_may_have_gaps(tmp_path):
+    smokes = (AGE % 3 == 0).astype(object)
+    smokes[::7] = None
+    halves = np.repeat(["train", "test"], N // 2)
+    frame = people(smokes=smokes, part=halves)
+    loaded = load(tmp_path, frame, split="part", missing="most_frequent")
+    expected = np.where(frame["smokes"].isna(), False, AGE % 3 == 0)
+    assert np.array_equal(np.concatenate([loaded.x_train, loaded.x_test])[:, 4], expected)
+
+
 def test_files_of_every_kind_are_read_alike(tmp_path):
     expected = load(tmp_path, people(age=AGE / 4))
     frame = people(age=AGE / 4)
@@ -160,6 +170,7 @@ UNIQUE = [f"person {k}" for k in range(N)]
     ("changes", "keys", "message"),
     [
         ({"id": range(N)}, {}, r"column 'id' numbers the rows .*\.drop: \['id'\]"),
+        ({"k": range(N)}, {"max_train": 20, "max_test": 20}, "column 'k' numbers the rows or"),
         ({"k": np.roll(range(7, N + 7), 3)}, {}, "column 'k' numbers the rows or identifies them"),
         ({"person_id": np.arange(N) ** 2}, {}, "column 'person_id' numbers the rows or"),
         ({"name": UNIQUE}, {}, r"'name' has 200 different texts in 200 rows, such as 'person \d+'"),

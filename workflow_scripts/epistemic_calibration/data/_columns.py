@@ -60,14 +60,15 @@ def encoded_features(
         If a column is not there, is no feature, or has missing values that are refused.
     """
     names = _chosen(frame, columns, drop, categorical, where)
-    frame = frame[names].iloc[np.concatenate([train, test])].reset_index(drop=True)
     kinds, faults = {}, []
+    # By all rows: of a part of them identifiers do not show.
     for name in names:
         kind = _kind(name, frame[name], name in categorical, name in (columns or ()))
         if kind in ("number", "category"):
             kinds[name] = kind
         else:
             faults.append(f"column {name!r} {kind}")
+    frame = frame[names].iloc[np.concatenate([train, test])].reset_index(drop=True)
     n_train = len(train)
     faults += _faults_of_missing(frame[list(kinds)], n_train, missing)
     raise_faults(where, faults)
