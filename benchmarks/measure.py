@@ -23,7 +23,7 @@ import yaml
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "workflow_scripts"))
 
-from epistemic_calibration.data import DataError, ImageDataset, load_images  # noqa: E402
+from epistemic_calibration.data import DataError, Dataset, load_dataset  # noqa: E402
 
 _PARTS = ("Snakefile", "rules", "envs", "profiles", "workflow_scripts", "resources", "report")
 #: Seconds between two looks at the memory of a tree of processes.
@@ -138,14 +138,14 @@ def read_config(args: argparse.Namespace) -> dict[str, Any]:
 
 def read_images(
     config: Mapping[str, Any], dataset: str, n_train: int | None, n_test: int | None
-) -> ImageDataset:
+) -> Dataset:
     """Return a data set of the configuration; images that are absent end this program."""
     block = dict(config["datasets"][dataset])
     for key, number in (("max_train", n_train), ("max_test", n_test)):
         if number is not None:
             block[key] = min(number, block.get(key, number))
     try:
-        return load_images(block, config["data_dir"])
+        return load_dataset(block, config["data_dir"])
     except DataError as error:
         sys.exit(
             f"{error}\nOr say --data-dir FOLDER, or --dataset digits, which needs no files but is "
@@ -153,7 +153,7 @@ def read_images(
         )
 
 
-def write_images(path: Path, images: ImageDataset) -> None:
+def write_images(path: Path, images: Dataset) -> None:
     """Write a data set as the ``.npz`` that ``source: npz`` reads."""
     np.savez(
         path,

@@ -74,6 +74,7 @@ try:
     plan = Plan(CONFIG)
     for _dataset in CONFIG.datasets:
         plan.tasks(_dataset)
+        plan.encoding(_dataset)
     # Removing a lock needs no predictions.
     for _entry in plan.entries.values():
         if _entry.missing:
@@ -292,8 +293,10 @@ def figure_files():
 def encoder_figures(dataset):
     """The figures of a data set's encoders, where they have something to show."""
     # The demo's data set need not be in the configuration.
-    block = CONFIG.datasets.get(dataset)
-    if block is None or not load_encoder(block.encoder).reconstructs:
+    if (
+        dataset not in CONFIG.datasets
+        or not load_encoder(plan.encoding(dataset).encoder).reconstructs
+    ):
         return []
     folder = f"results/figures/{dataset}"
     return [

@@ -18,7 +18,7 @@ rule images:
     params:
         spec=spec("images"),
     message:
-        "Reading the images of {wildcards.dataset}"
+        "Reading the inputs of {wildcards.dataset}"
     shell:
         python("images.py")
         + " --data-dir {resources.data_dir:q} --images {output.images:q} --labels {output.labels:q}"
@@ -43,7 +43,7 @@ rule label_counts:
     params:
         spec=spec("label_counts"),
     message:
-        "Reading the several labels of each test image of {wildcards.dataset}"
+        "Reading the several labels of each test input of {wildcards.dataset}"
     shell:
         python("label_counts.py") + " --labels {input.labels:q} --data-dir {resources.data_dir:q}"
         " --label-counts {output:q}"

@@ -1,4 +1,4 @@
-"""Train the encoder of a data set on its training images."""
+"""Train the encoder of a data set on its training inputs."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -15,11 +15,11 @@ class Settings:
 def needs(plan, dataset, seed):
     from epistemic_calibration.registry import module_path
 
-    block = plan.config.datasets[dataset]
+    encoding = plan.encoding(dataset)
     return Needs(
-        Settings(encoder=block.encoder, parameters=block.encoder_parameters),
+        Settings(encoder=encoding.encoder, parameters=encoding.encoder_parameters),
         {"images": plan.fingerprint("images", dataset=dataset)},
-        sources=[module_path("epistemic_calibration.latents", block.encoder)],
+        sources=[module_path("epistemic_calibration.latents", encoding.encoder)],
     )
 
 

@@ -13,7 +13,7 @@ class Settings:
 def needs(plan, dataset, seed):
     from epistemic_calibration.registry import module_path
 
-    encoder = plan.config.datasets[dataset].encoder
+    encoder = plan.encoding(dataset).encoder
     trained = plan.fingerprint("encoder", dataset=dataset, seed=seed)
     images = plan.fingerprint("images", dataset=dataset)
     return Needs(
@@ -27,7 +27,7 @@ def step(job):
     import numpy as np
     import pandas as pd
 
-    from epistemic_calibration.data import ImageDataset
+    from epistemic_calibration.data import Dataset
     from epistemic_calibration.latents import load_encoder
     from epistemic_calibration.report._saving import save_figure
     from epistemic_calibration.report.autoencoder_figures import loss_curve, reconstructions
@@ -41,7 +41,7 @@ def step(job):
     save_figure(loss_curve(pd.read_csv(job.inputs.loss)), loss.removesuffix(".png"))
     y_test = labels["y_test"]
     shown = [np.flatnonzero(y_test == k)[0] for k in np.unique(y_test)]
-    originals = ImageDataset.pixels(images["x_test"][shown])
+    originals = Dataset.pixels(images["x_test"][shown])
     names = [str(labels["class_names"][k]) for k in y_test[shown]]
     figure = reconstructions(originals, encoder.reconstruct(originals), names)
     save_figure(figure, drawn.removesuffix(".png"))

@@ -1,4 +1,4 @@
-"""Read a data set: its images into one file, its labels into another."""
+"""Read a data set: its inputs, images or features, into one file, its labels into another."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -28,13 +28,13 @@ def needs(plan, dataset):
 def step(job):
     import numpy as np
 
-    from epistemic_calibration.data import DataError, load_images, raw_inventory
+    from epistemic_calibration.data import DataError, load_dataset, raw_inventory
     from epistemic_calibration.workflow.provenance import write_npz
 
     source, folder = job.settings.source, job.inputs.data_dir
     # Before and after, so that what is replaced while it is read is seen.
     before = raw_inventory(source, folder)
-    data = load_images(source, folder)
+    data = load_dataset(source, folder)
     if not before == raw_inventory(source, folder) == job.settings.inventory:
         raise DataError("the raw data have changed since the run began. Run snakemake again")
     write_npz(job.outputs.images, {"x_train": data.x_train, "x_test": data.x_test}, job.spec)

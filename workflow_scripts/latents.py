@@ -1,4 +1,4 @@
-"""Encode all images of a data set with its trained encoder."""
+"""Encode all inputs of a data set with its trained encoder."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -16,13 +16,13 @@ class Settings:
 def needs(plan, dataset, seed):
     from epistemic_calibration.registry import module_path
 
-    block = plan.config.datasets[dataset]
+    encoding = plan.encoding(dataset)
     images = plan.fingerprint("images", dataset=dataset)
     trained = plan.fingerprint("encoder", dataset=dataset, seed=seed)
     return Needs(
-        Settings(encoder=block.encoder, scaling=block.scaling, device=plan.config.device),
+        Settings(encoder=encoding.encoder, scaling=encoding.scaling, device=plan.config.device),
         {"images": images, "labels": images, "weights": trained},
-        sources=[module_path("epistemic_calibration.latents", block.encoder)],
+        sources=[module_path("epistemic_calibration.latents", encoding.encoder)],
     )
 
 

@@ -12,7 +12,10 @@ class Settings:
 
 
 def needs(plan):
-    return Needs(Settings(config=plan.config.model_dump(mode="json")))
+    config = plan.config.model_dump(mode="json")
+    for name, block in config["datasets"].items():
+        block |= plan.encoding(name)._asdict()
+    return Needs(Settings(config=config))
 
 
 def step(job):

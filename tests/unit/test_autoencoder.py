@@ -222,7 +222,7 @@ def test_weights_come_back_from_their_file(trained, tmp_path):
     again = Autoencoder.load(path)
     assert torch.equal(torch.get_rng_state(), state)
     assert again.metadata_ == {"provenance": '{"seed": 0}'}
-    assert again.image_shape_ == (12, 12, 1)
+    assert again.input_shape_ == (12, 12, 1)
     assert again.latent_size == again.network_.latent_size == 32
     assert again.network_.encoder[0].weight.is_contiguous(memory_format=torch.channels_last)
     # Where the network runs is not saved.

@@ -91,7 +91,7 @@ def test_a_short_configuration_is_enough():
         "methods": {"random_forest": {}},
     }
     resolved = resolve_config(short)
-    assert resolved.datasets["digits"].encoder == "autoencoder"
+    assert resolved.datasets["digits"].encoder == "auto"
     assert resolved.controls == resolved.toy == resolved.toy_demo == {}
 
 
@@ -237,9 +237,9 @@ def test_a_data_set_may_have_an_encoder_of_its_own(config):
     resolved = resolve_config(config).datasets
     mnist, cifar10 = resolved["mnist"], resolved["cifar10"]
     assert (mnist.encoder, mnist.encoder_parameters) == ("pca", {"n_components": 10})
-    assert (mnist.n_neighbors, mnist.scaling) == (15, "none")
+    assert (mnist.n_neighbors, mnist.scaling) == (15, "auto")
     assert (cifar10.encoder, cifar10.encoder_parameters) == ("pca", {"n_components": 20})
-    assert (resolved["digits"].encoder, resolved["digits"].n_neighbors) == ("autoencoder", 12)
+    assert (resolved["digits"].encoder, resolved["digits"].n_neighbors) == ("auto", 12)
 
 
 def test_values_are_not_converted(config):
@@ -670,6 +670,12 @@ def test_an_unknown_key_of_any_source_is_named(config, source):
         ("methods", {"eknn": None}, "methods.eknn: None should be a block of keys and values"),
         ("datasets", {"x": 3}, "datasets.x: 3 should be a block of keys and values"),
         ("datasets", {"x": {"path": "y"}}, "datasets.x: missing key(s) source"),
+        (
+            "datasets",
+            {"x": {"source": "image_folder", "path": "y", "image_size": "32x32"}},
+            "datasets.x.image_size: '32x32' should be a valid list or should be a valid integer "
+            "([height, width] in pixels to which all images are scaled, such as [32, 32], or ",
+        ),
         ("benchmark", [], "benchmark: [] should have at least 1 item, not 0"),
         ("methods", {"p": {"predictions": "x.npz"}}, "methods.p.predictions: 'x.npz' does not "),
         (
@@ -682,7 +688,7 @@ def test_an_unknown_key_of_any_source_is_named(config, source):
             {"p": {"method": "eknn", "file": "p.py"}},
             "methods.p: give one of method and file, not both",
         ),
-        ("latents", {"encoder": "pcb"}, "latents.encoder: 'pcb' should be 'autoencoder', "),
+        ("latents", {"encoder": "pcb"}, "latents.encoder: 'pcb' should be 'auto', "),
         ("autoencoder", {"latent_size": 0}, "autoencoder.latent_size: 0 should be "),
         ("toy", {"calibration_plots": {}}, "toy.calibration_plots: missing key(s) variants"),
         ("toy", {"dataset": {"methods": "all"}}, "toy.dataset.methods: unknown key; allowed: "),

@@ -17,12 +17,12 @@ import pytest
 import epistemic_calibration
 from epistemic_calibration.data import (
     DataError,
+    Dataset,
     DataSource,
-    ImageDataset,
     available_sources,
     base,
     class_names_of,
-    load_images,
+    load_dataset,
     load_source,
     raw_inventory,
     task_name,
@@ -39,7 +39,12 @@ NPZ = {"source": "npz", "path": "file.npz"}
 KEYS = {
     "torchvision": {"name": True},
     "image_folder": {"path": True, "image_size": False, "channels": False},
-    "npz": {"path": True},
+    "npz": {"path": True, "channel_axis": False, "max_bytes": False},
+    "table": {
+        **{"path": True, "label": True, "columns": False, "drop": False, "categorical": False},
+        **{"missing": False, "missing_values": False, "test_path": False, "split": False},
+        **{"test_fraction": False, "split_seed": False, "separator": False, "decimal": False},
+    },
     "sklearn": {"name": True, "test_fraction": False, "split_seed": False},
 }
 
@@ -106,7 +111,7 @@ def test_a_new_source_is_one_file(tmp_path):
         "from __future__ import annotations\n"
         "from dataclasses import dataclass\n"
         "import numpy as np\n"
-        "from epistemic_calibration.data.base import DataSource, ImageDataset\n"
+        "from epistemic_calibration.data.base import DataSource, Dataset\n"
         "from epistemic_calibration.parameters import parameter\n"
         "@dataclass(frozen=True, kw_only=True)\n"
         "class Noise(DataSource):\n"
@@ -116,7 +121,7 @@ def test_a_new_source_is_one_file(tmp_path):
         "        labels = np.arange(20) % 2\n"
         "        chosen = self.chosen_rows(labels, 'train')\n"
         "        train, rows = (images[chosen], labels[chosen]), np.arange(20)\n"
-        "        return ImageDataset(*train, images, labels, ('a', 'b'), rows)\n"
+        "        return Dataset(*train, images, labels, ('a', 'b'), rows)\n"
         "    def class_names(self, data_dir):\n"
         "        return ('a', 'b')\n"
         "    def inventory(self, data_dir):\n"
@@ -125,7 +130,7 @@ def test_a_new_source_is_one_file(tmp_path):
     code = (
         "from epistemic_calibration.data import *\n"
         "config = {'source': 'noise', 'size': 5, 'max_train': 6}\n"
-        "print(load_images(config, '').x_train.shape)\n"
+        "print(load_dataset(config, '').x_train.shape)\n"
         "print(class_names_of(config, ''), raw_inventory(config, ''))\n"
     )
     run = subprocess.run(
@@ -155,7 +160,7 @@ def test_a_new_source_is_one_file(tmp_path):
         ({"source": "sklearn", "name": "iris"}, r"name: 'iris' is none of load_digits"),
     ],
 )
-@pytest.mark.parametrize("function", [load_images, class_names_of, raw_inventory])
+@pytest.mark.parametrize("function", [load_dataset, class_names_of, raw_inventory])
 def test_wrong_configs_are_named(function, config, message, tmp_path):
     with pytest.raises(ValueError, match=message):
         function(config, tmp_path)
@@ -214,18 +219,18 @@ def test_a_class_needs_a_name():
 
 
 def test_pixels_are_float32_in_0_1():
-    pixels = ImageDataset.pixels(np.array([0, 51, 255], np.uint8))
+    pixels = Dataset.pixels(np.array([0, 51, 255], np.uint8))
     assert pixels.dtype == np.float32
     assert pixels.tolist() == [0, np.float32(0.2), 1]
     same = np.array([0.25], np.float32)
-    assert ImageDataset.pixels(same) is same
+    assert Dataset.pixels(same) is same
 
 
 def image_dataset(**changes):
     images = np.zeros((4, 5, 6, 1), np.uint8)
     parts = {"x_train": images, "y_train": np.array([0, 1, 0, 1]), "x_test": images[:2]}
     parts |= {"y_test": np.array([1, 0]), "class_names": ("a", "b"), "test_rows": np.arange(2)}
-    return ImageDataset(**{**parts, **changes})
+    return Dataset(**{**parts, **changes})
 
 
 @pytest.mark.parametrize(
@@ -233,11 +238,15 @@ def image_dataset(**changes):
     [
         ({"class_names": ("a",)}, r"has the classes \['a'\]; at least two are needed"),
         ({"x_test": np.zeros((2, 5, 6, 2), np.uint8)}, r"x_test has shape \(2, 5, 6, 2\)"),
-        ({"y_train": np.array([0, 1, 0])}, "x_train has 4 images, but y_train 3 labels"),
+        ({"y_train": np.array([0, 1, 0])}, "x_train has 4 inputs, but y_train 3 labels"),
         ({"y_test": np.array([1, 2])}, r"y_test has labels from 1 to 2; .* lie in 0 \.\.\. 1"),
         ({"y_test": np.array([1, -1])}, "y_test has labels from -1 to 1"),
-        ({"y_test": np.array([1, 1])}, "the test set has no image of class a"),
+        ({"y_test": np.array([1, 1])}, "the test set has no input of class a"),
         ({"x_test": np.zeros((2, 6, 6, 1), np.uint8)}, r"x_train has images of \(5, 6, 1\)"),
+        ({"x_test": np.zeros((2, 6))}, r"x_train has images of \(5, 6, 1\).*x_test 6 features"),
+        ({"x_test": np.zeros((2, 6), int)}, "x_test has dtype int64; features must be floating"),
+        ({"x_test": np.zeros((2, 0))}, r"x_test has shape \(2, 0\); features must not be empty"),
+        ({"x_test": np.full((2, 6), np.inf)}, "x_test has 12 values .* first in row 0, feature 0"),
     ],
 )
 def test_what_is_wrong_in_a_data_set_is_named(changes, message):

@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from epistemic_calibration.data import DataError, class_names_of, load_images, raw_inventory
+from epistemic_calibration.data import DataError, class_names_of, load_dataset, raw_inventory
 
 FOLDER = {"source": "image_folder", "path": "pictures"}
 
 
 def load_folder(tmp_path, **options):
-    return load_images({**FOLDER, **options}, tmp_path)
+    return load_dataset({**FOLDER, **options}, tmp_path)
 
 
 @pytest.fixture
@@ -38,7 +38,7 @@ def test_a_folder_is_read_in_the_order_of_names(pictures, tmp_path):
     assert loaded.y_train.tolist() == [0, 0, 0, 1, 1, 1]
     assert loaded.x_test[:, 5, 4, 2].tolist() == [0, 1, 10, 11]
     assert loaded.y_test.tolist() == [0, 0, 1, 1]
-    elsewhere = load_images({**FOLDER, "path": str(pictures)}, "/nowhere")
+    elsewhere = load_dataset({**FOLDER, "path": str(pictures)}, "/nowhere")
     assert np.array_equal(elsewhere.x_train, loaded.x_train)
 
 
@@ -51,7 +51,7 @@ def test_a_subset_of_a_folder_reads_only_its_files(pictures, tmp_path):
             if 10 * k + i not in kept:
                 (pictures / "train" / name / f"image{i}.png").write_bytes(b"broken")
     assert np.array_equal(load_folder(tmp_path, max_train=2).x_train[:, 0, 0, 0], kept)
-    with pytest.raises(DataError, match="cannot be read as an image"):
+    with pytest.raises(DataError, match="cannot be read as images"):
         load_folder(tmp_path)
 
 
@@ -100,22 +100,82 @@ def save(mode, size=(5, 6)):
 @pytest.mark.parametrize(
     ("spoil", "where", "message"),
     [
-        (truncate, "train/dog/image1.png", r"dog/image1\.png cannot be read as an image"),
-        (lambda p: p.write_text(""), "test/dog/image0.png", r"image0\.png cannot be read"),
-        (save("RGB", (6, 6)), "test/Cat/image0.png", r"test/Cat/image0\.png has 6x6 pixels .*6x5"),
-        (save("L"), "train/Cat/image2.png", r"image2\.png is grey, but .*image0\.png is colour"),
-        (save("I;16"), "train/Cat/image0.png", r"image0\.png has more than 8 bits"),
-        (delete, "test/dog", r"class 'dog' is in .*train, but not in .*test"),
-        (delete, "train/dog", r"class 'dog' is in .*test, but not in .*train"),
+        (
+            truncate,
+            "train/dog/image1.png",
+            r"1 file cannot be read as images: train/dog/image1\.png",
+        ),
+        (lambda p: p.write_text(""), "test/dog/image0.png", r"test/dog/image0\.png \(empty\)"),
+        (lambda p: p.write_text("x"), "test/dog/image0.png", r"0\.png \(cannot identify image\)"),
+        (
+            save("RGB", (6, 6)),
+            "test/Cat/image0.png",
+            r"images have 2 sizes .*: 6x5 \(9: .*, \.\.\.\), 6x6 \(1: test/Cat/image0\.png\); set "
+            r"datasets\.<name>\.image_size .* image_size: \[6, 5\]",
+        ),
+        (
+            save("L"),
+            "train/Cat/image2.png",
+            r"grey and colour: colour \(9: .*\), grey \(1: .*/image2\.png\); set .*channels: 1",
+        ),
+        (save("I;16"), "train/Cat/image0.png", r"1 file has more than 8 bits .*image0\.png \(mode"),
+        (delete, "test/dog", r"pictures: class dog in train/, but not in test/"),
+        (delete, "train/dog", r"class dog in test/, but not in train/"),
         (delete, "test", r"no such folder: .*test; .* must hold train/CLASS/\*"),
         (delete, "", r"no such folder: .*pictures \(config key datasets\.<name>\.path"),
-        (lambda p: p.mkdir(), "train/dog/more", r"dog/more is a folder"),
+        (lambda p: p.mkdir(), "train/dog/more", r"train/dog holds folders \(more\); images must"),
     ],
 )
 def test_what_is_wrong_in_a_folder_is_named(pictures, tmp_path, spoil, where, message):
     spoil(pictures / where)
     with pytest.raises(DataError, match=message):
         load_folder(tmp_path)
+
+
+def test_all_faults_of_a_folder_are_told_at_once(pictures, tmp_path):
+    (pictures / "train" / "dog" / "image1.png").write_text("")
+    (pictures / "test" / "dog" / "image0.png").write_text("no image")
+    save("RGB", (7, 9))(pictures / "train" / "Cat" / "image0.png")
+    save("RGB", (9, 9))(pictures / "train" / "Cat" / "image1.png")
+    save("L")(pictures / "test" / "Cat" / "image0.png")
+    save("I;16")(pictures / "test" / "Cat" / "image1.png")
+    (pictures / "test" / "bird").mkdir()
+    (pictures / "train" / "dog" / "more").mkdir()
+    with pytest.raises(DataError) as error:
+        load_folder(tmp_path)
+    first, *faults = str(error.value).splitlines()
+    assert first == f"{pictures} has 6 faults:"
+    starts = ("class bird in test/", "train/dog holds folders", "2 files cannot be read as images")
+    starts += ("1 file has more than 8 bits", "images have 3 sizes", "images are grey and colour")
+    for fault, start in zip(faults, starts, strict=True):
+        assert fault.strip().startswith(start)
+    # Names are plain text, of whatever type they were read from.
+    assert "np.str_" not in str(error.value)
+    # What the keys mend is no longer told.
+    with pytest.raises(DataError, match="has 4 faults"):
+        load_folder(tmp_path, image_size=8, channels=1)
+
+
+def test_many_files_of_a_kind_are_counted_and_the_first_named(pictures, tmp_path):
+    for k in range(20):
+        (pictures / "train" / "dog" / f"broken{k:02}.png").write_text("")
+    with pytest.raises(DataError) as error:
+        load_folder(tmp_path)
+    words = "20 files cannot be read as images: train/dog/broken00.png (empty), "
+    assert words in str(error.value)
+    assert str(error.value).endswith("train/dog/broken02.png (empty), ...")
+
+
+def test_photos_are_turned_upright(pictures, tmp_path):
+    pixels = np.arange(30, dtype=np.uint8).reshape(5, 6)
+    exif = Image.Exif()
+    # To be turned by a quarter, clockwise.
+    exif[0x0112] = 6
+    path = pictures / "train" / "Cat" / "image0.png"
+    Image.fromarray(pixels).save(path, exif=exif)
+    loaded = load_folder(tmp_path, channels=1)
+    assert loaded.x_train.shape == (6, 6, 5, 1)
+    assert np.array_equal(loaded.x_train[0, :, :, 0], np.rot90(pixels, -1))
 
 
 def test_an_empty_class_and_a_single_class(pictures, tmp_path):
@@ -125,7 +185,7 @@ def test_an_empty_class_and_a_single_class(pictures, tmp_path):
         load_folder(tmp_path)
     for part in ("train", "test"):
         shutil.rmtree(pictures / part / "dog")
-    for function in (load_images, class_names_of):
+    for function in (load_dataset, class_names_of):
         with pytest.raises(DataError, match=r"\['Cat'\]; at least two are needed"):
             function(FOLDER, tmp_path)
     shutil.rmtree(pictures / "train" / "Cat")
@@ -136,6 +196,7 @@ def test_an_empty_class_and_a_single_class(pictures, tmp_path):
 def test_wrong_options_of_a_folder(pictures, tmp_path):
     with pytest.raises(ValueError, match="channels: 4 is neither 1 nor 3"):
         load_folder(tmp_path, channels=4)
+    assert load_folder(tmp_path, image_size=8).x_train.shape == (6, 8, 8, 3)
     with pytest.raises(ValueError, match=r"image_size: \[8\] is not \[height, width\]"):
         load_folder(tmp_path, image_size=[8])
 

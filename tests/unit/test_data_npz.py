@@ -6,7 +6,13 @@ import os
 import numpy as np
 import pytest
 
-from epistemic_calibration.data import DataError, class_names_of, load_images, raw_inventory
+from epistemic_calibration.data import (
+    DataError,
+    class_names_of,
+    has_features,
+    load_dataset,
+    raw_inventory,
+)
 
 NPZ = {"source": "npz", "path": "file.npz"}
 
@@ -29,7 +35,7 @@ def arrays(**changes):
 
 def load_npz(tmp_path, **changes):
     np.savez(tmp_path / "file.npz", **arrays(**changes))
-    return load_images(NPZ, tmp_path)
+    return load_dataset(NPZ, tmp_path)
 
 
 def test_integer_labels(tmp_path):
@@ -79,20 +85,25 @@ def with_nan():
     [
         ({"x_test": None}, r"file\.npz has no array x_test"),
         ({"y_train": None}, r"file\.npz has no array y_train"),
-        ({"y_test": [1, 2]}, r"x_test has 3 images, but y_test 2 labels"),
+        ({"y_test": [1, 2]}, r"x_test has 3 inputs, but y_test 2 labels"),
         ({"x_train": with_nan()}, r"file\.npz: x_train has pixels that are NaN, first in image 4"),
         ({"x_train": np.full((6, 4, 5), 255.0)}, r"x_train has pixels from 255 to 255; float"),
         ({"x_train": np.zeros((6, 4, 5), int)}, r"x_train has dtype int64; it must be uint8"),
-        ({"x_train": np.zeros((6, 3, 5, 5), np.uint8)}, r"x_train has shape \(6, 3, 5, 5\)"),
-        ({"x_train": np.zeros((6, 20), np.uint8)}, r"x_train has shape \(6, 20\)"),
+        ({"x_train": np.zeros((6, 2, 5, 5), np.uint8)}, r"x_train has shape \(6, 2, 5, 5\)"),
+        ({"x_train": np.zeros((6, 3, 5, 5), np.uint8)}, r"images of \(5, 5, 3\).*, but x_test"),
+        ({"x_train": np.zeros((6, 20), np.uint8)}, r"x_train has 20 features, but x_test images"),
+        ({"x_train": np.full((6, 2), "a")}, r"x_train has dtype <U1; features must be numbers"),
+        ({"x_train": np.full((6, 2), np.nan)}, r"x_train has 12 values that are NaN or infinite"),
+        ({"x_train": np.zeros((6, 3, 5, 3), np.uint8)}, r"set datasets\.<name>\.channel_axis to f"),
+        ({"x_train": np.zeros(6)}, r"x_train has shape \(6,\); it must be"),
         ({"x_train": np.zeros((6, 4, 4), np.uint8)}, r"x_train has images of \(4, 4, 1\).*4, 5"),
         ({"y_test": [1, 2, 3]}, r"y_test has the label 3, which y_train does not have"),
-        ({"y_test": [1, 2, 1]}, r"file\.npz: the test set has no image of class 0"),
+        ({"y_test": [1, 2, 1]}, r"file\.npz: the test set has no input of class 0"),
         ({"y_train": np.ones(6)}, r"y_train has shape \(6,\) and dtype float64; it must be"),
-        ({"y_train": np.ones((6, 1), int)}, r"y_train has shape \(6, 1\)"),
-        ({"y_train": np.array([0, 1, 2] * 2, object)}, r"file\.npz cannot be read .*allow_pickle"),
+        ({"y_train": np.ones((6, 2), int)}, r"y_train has shape \(6, 2\)"),
+        ({"y_train": np.array([0, 1, 2] * 2, object)}, r"file\.npz: y_train holds Python objects"),
         ({"class_names": ["a", "b"]}, r"y_train has the label 2, but class_names has 2 names"),
-        ({"class_names": ["a", "b", "c", "d"]}, r"train set has no image of class d"),
+        ({"class_names": ["a", "b", "c", "d"]}, r"train set has no input of class d"),
         ({"class_names": ["a", "b", "a"]}, r"class_names has a name twice"),
         ({"class_names": [1, 2, 3]}, r"class_names has shape \(3,\) and dtype int64"),
         ({"y_train": [0] * 6, "y_test": [0] * 3}, r"\['0'\]; at least two are needed"),
@@ -104,18 +115,18 @@ def test_what_is_wrong_in_an_npz_file_is_named(tmp_path, changes, message):
 
 
 def test_a_missing_or_broken_npz_file_is_named(tmp_path):
-    for function in (load_images, class_names_of, raw_inventory):
+    for function in (load_dataset, class_names_of, raw_inventory):
         with pytest.raises(DataError, match=r"no such file: .*file\.npz \(config key datasets"):
             function(NPZ, tmp_path)
     load_npz(tmp_path)
     truncate(tmp_path / "file.npz")
-    for function in (load_images, class_names_of):
+    for function in (load_dataset, class_names_of):
         with pytest.raises(DataError, match=r"file\.npz cannot be read"):
             function(NPZ, tmp_path)
     np.save(tmp_path / "file.npz", np.zeros(3))
     (tmp_path / "file.npz.npy").rename(tmp_path / "file.npz")
     with pytest.raises(DataError, match=r"file\.npz cannot be read"):
-        load_images(NPZ, tmp_path)
+        load_dataset(NPZ, tmp_path)
 
 
 def test_the_inventory_of_an_npz_file_is_its_content(tmp_path):
@@ -130,3 +141,86 @@ def test_class_names_that_share_a_file_name_are_refused(tmp_path):
         np.savez(tmp_path / "file.npz", **arrays(class_names=[one, two, "c"]))
         with pytest.raises(DataError, match=f"classes '{one}' and '{two}' would share"):
             class_names_of(NPZ, tmp_path)
+
+
+def test_arrays_of_two_axes_are_features(tmp_path):
+    # Of a size that float32 does not tell apart.
+    x = 1.6e9 + np.arange(12.0).reshape(6, 2)
+    loaded = load_npz(tmp_path, x_train=x, x_test=x[:3].astype(np.int64))
+    assert has_features(NPZ, tmp_path)
+    assert np.array_equal(loaded.x_train, x)
+    assert loaded.x_train.dtype == loaded.x_test.dtype == np.float64
+    load_npz(tmp_path)
+    assert not has_features(NPZ, tmp_path)
+
+
+def test_the_names_and_shapes_of_medmnist_are_read(tmp_path, caplog):
+    given = arrays()
+    named = {"train_images": given["x_train"], "train_labels": given["y_train"][:, None]}
+    named |= {"test_images": given["x_test"], "test_labels": given["y_test"][:, None]}
+    named |= {"val_images": given["x_test"], "val_labels": given["y_test"][:, None]}
+    np.savez(tmp_path / "file.npz", **named)
+    with caplog.at_level("INFO"):
+        loaded = load_dataset(NPZ, tmp_path)
+    assert np.array_equal(loaded.x_train[..., 0], given["x_train"])
+    assert loaded.y_test.tolist() == given["y_test"].tolist()
+    assert class_names_of(NPZ, tmp_path) == ("0", "1", "2")
+    assert "not used: val_images (3, 4, 5), val_labels (3, 1)" in caplog.text
+    # Labels of several findings at once are not classes.
+    named["train_labels"] = np.ones((6, 14), np.uint8)
+    np.savez(tmp_path / "file.npz", **named)
+    with pytest.raises(DataError, match=r"train_labels has shape \(6, 14\)"):
+        load_dataset(NPZ, tmp_path)
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+def test_channels_may_come_first(tmp_path, caplog, channels):
+    rng = np.random.default_rng(0)
+    last = rng.integers(0, 256, (6, 4, 5, channels), dtype=np.uint8)
+    first = np.moveaxis(last, 3, 1)
+    with caplog.at_level("INFO"):
+        loaded = load_npz(tmp_path, x_train=first, x_test=first[:3])
+    assert np.array_equal(loaded.x_train, last)
+    assert f"x_train has shape (6, {channels}, 4, 5): channels first" in caplog.text
+
+
+def test_where_the_channels_are_can_be_said(tmp_path):
+    x = np.arange(6 * 3 * 5 * 3, dtype=np.uint8).reshape(6, 3, 5, 3) % 7
+    np.savez(tmp_path / "file.npz", **arrays(x_train=x, x_test=x[:3]))
+    with pytest.raises(DataError, match=r"x_train has shape \(6, 3, 5, 3\); the channels may be"):
+        load_dataset(NPZ, tmp_path)
+    last = load_dataset({**NPZ, "channel_axis": "last"}, tmp_path)
+    assert np.array_equal(last.x_train, x)
+    first = load_dataset({**NPZ, "channel_axis": "first"}, tmp_path)
+    assert np.array_equal(first.x_train, np.moveaxis(x, 1, -1))
+    with pytest.raises(ValueError, match="channel_axis: 'second' is neither first nor last"):
+        load_dataset({**NPZ, "channel_axis": "second"}, tmp_path)
+
+
+def test_a_file_that_unpacks_to_more_than_allowed_is_not_unpacked(tmp_path):
+    with pytest.raises(DataError, match=r"x_train: 19,998,128\), more than the 1,000,000 of .*key"):
+        np.savez_compressed(
+            tmp_path / "file.npz", **arrays(x_train=np.zeros((6, 1000, 3333), np.uint8))
+        )
+        load_dataset({**NPZ, "max_bytes": 1_000_000}, tmp_path)
+
+
+def test_a_header_that_asks_for_more_than_there_is_allocates_nothing(tmp_path):
+    import io
+    import zipfile
+
+    header = io.BytesIO()
+    shape = {"descr": "|u1", "fortran_order": False, "shape": (10**12, 28, 28)}
+    np.lib.format.write_array_header_1_0(header, shape)
+    np.savez(tmp_path / "file.npz", **arrays(x_train=None))
+    with zipfile.ZipFile(tmp_path / "file.npz", "a") as archive:
+        archive.writestr("x_train.npy", header.getvalue())
+    with pytest.raises(DataError, match=r"unpacks to 784,000,0.*datasets\.<name>\.max_bytes"):
+        load_dataset(NPZ, tmp_path)
+
+
+def test_a_file_of_other_names_is_told_what_it_holds(tmp_path):
+    np.savez(tmp_path / "file.npz", images=np.zeros(3))
+    for function in (load_dataset, class_names_of, has_features):
+        with pytest.raises(DataError, match=r"no array [xy]_train or train_\w+; it holds images"):
+            function(NPZ, tmp_path)

@@ -1,9 +1,9 @@
-"""The digits of scikit-learn, and the random subsets that every source takes."""
+"""The data sets of scikit-learn, and the random subsets that every source takes."""
 
 import numpy as np
 import pytest
 
-from epistemic_calibration.data import load_images
+from epistemic_calibration.data import DataError, class_names_of, has_features, load_dataset
 
 DIGITS = {"source": "sklearn", "name": "load_digits"}
 
@@ -12,7 +12,7 @@ def test_digits_are_split_by_class():
     from sklearn.datasets import load_digits
 
     digits = load_digits()
-    loaded = load_images(DIGITS, "unused")
+    loaded = load_dataset(DIGITS, "unused")
     assert loaded.x_train.shape == (898, 8, 8, 1)
     assert loaded.x_test.shape == (899, 8, 8, 1)
     assert loaded.x_train.dtype == np.float32
@@ -31,15 +31,15 @@ def test_digits_are_split_by_class():
     }
     assert found == rows
     assert np.abs(np.bincount(loaded.y_train) - np.bincount(loaded.y_test)).max() <= 1
-    other = load_images({**DIGITS, "split_seed": 1, "test_fraction": 0.2}, "unused")
+    other = load_dataset({**DIGITS, "split_seed": 1, "test_fraction": 0.2}, "unused")
     assert len(other.x_test) == 360
     with pytest.raises(ValueError, match=r"datasets\.<name>\.test_fraction: 0\.001"):
-        load_images({**DIGITS, "test_fraction": 0.001}, "unused")
+        load_dataset({**DIGITS, "test_fraction": 0.001}, "unused")
 
 
 def test_a_subset_has_the_classes_in_proportion():
-    whole = load_images(DIGITS, "unused")
-    part = load_images({**DIGITS, "max_train": 100, "max_test": 10}, "unused")
+    whole = load_dataset(DIGITS, "unused")
+    part = load_dataset({**DIGITS, "max_train": 100, "max_test": 10}, "unused")
     assert part.x_train.shape == (100, 8, 8, 1)
     share = 100 * np.bincount(whole.y_train) / len(whole.y_train)
     assert np.abs(np.bincount(part.y_train) - share).max() <= 1
@@ -49,8 +49,52 @@ def test_a_subset_has_the_classes_in_proportion():
     rows = [index[image.tobytes()] for image in part.x_train]
     assert rows == sorted(rows)
     assert rows != list(range(100))
-    again = load_images({**DIGITS, "max_train": 100, "max_test": 10}, "unused")
+    again = load_dataset({**DIGITS, "max_train": 100, "max_test": 10}, "unused")
     assert np.array_equal(part.x_train, again.x_train)
-    assert len(load_images({**DIGITS, "max_train": 10**6}, "unused").x_train) == 898
-    with pytest.raises(ValueError, match="max_train: 9 images cannot hold one of each of the 10"):
-        load_images({**DIGITS, "max_train": 9}, "unused")
+    assert len(load_dataset({**DIGITS, "max_train": 10**6}, "unused").x_train) == 898
+    with pytest.raises(ValueError, match="max_train: 9 inputs cannot hold one of each of the 10"):
+        load_dataset({**DIGITS, "max_train": 9}, "unused")
+
+
+@pytest.mark.parametrize("name", ["load_breast_cancer", "load_iris", "load_wine"])
+def test_features_are_those_of_scikit_learn(name):
+    from sklearn import datasets
+
+    whole = getattr(datasets, name)()
+    source = {"source": "sklearn", "name": name, "test_fraction": 0.3, "split_seed": 2}
+    loaded = load_dataset(source, "unused")
+    assert has_features(source, "unused") and not has_features(DIGITS, "unused")
+    assert class_names_of(source, "unused") == tuple(whole.target_names) == loaded.class_names
+    # Unscaled and in double precision: nothing is learnt of the test set here.
+    rows = {(*row, label) for row, label in zip(whole.data, whole.target, strict=True)}
+    found = [
+        (*row, label)
+        for x, y in ((loaded.x_train, loaded.y_train), (loaded.x_test, loaded.y_test))
+        for row, label in zip(x, y, strict=True)
+    ]
+    assert set(found) == rows
+    assert len(found) == len(whole.data)
+
+
+def test_what_cannot_be_downloaded_is_told_in_one_line(tmp_path, monkeypatch):
+    from urllib.error import URLError
+
+    def no_network(*args, **kwargs):
+        raise URLError("no network")
+
+    monkeypatch.setattr("sklearn.datasets._base.urlretrieve", no_network)
+    with pytest.raises(DataError, match=r"fetch_covtype are not in .* \(<urlopen") as error:
+        load_dataset({"source": "sklearn", "name": "fetch_covtype"}, tmp_path)
+    assert "\n" not in str(error.value)
+    assert "copy what it writes to" in str(error.value)
+
+
+def test_the_classes_of_covtype_are_its_numbers_from_1_on(monkeypatch):
+    from types import SimpleNamespace
+
+    rows = np.arange(28.0)[:, None]
+    fetched = SimpleNamespace(data=rows, target=np.arange(28) % 7 + 1)
+    monkeypatch.setattr("sklearn.datasets.fetch_covtype", lambda **options: fetched)
+    loaded = load_dataset({"source": "sklearn", "name": "fetch_covtype"}, "unused")
+    assert len(loaded.class_names) == 7
+    assert np.array_equal(loaded.y_test, loaded.x_test[:, 0] % 7)

@@ -12,7 +12,7 @@ import threading
 import numpy as np
 import pytest
 
-from epistemic_calibration.data import DataError, _download, class_names_of, load_images
+from epistemic_calibration.data import DataError, _download, class_names_of, load_dataset
 from epistemic_calibration.data import torchvision as source
 
 
@@ -60,7 +60,7 @@ def offline(monkeypatch):
 @pytest.mark.parametrize("name", ["MNIST", "FashionMNIST"])
 def test_files_that_are_there_need_no_network(offline, tmp_path, name):
     write_mnist(tmp_path / name / "raw")
-    loaded = load_images(torchvision(name), tmp_path)
+    loaded = load_dataset(torchvision(name), tmp_path)
     assert loaded.x_train.shape == (20, 28, 28, 1)
     assert np.array_equal(loaded.x_test[..., 0], mnist_arrays()["t10k-images-idx3-ubyte"])
     assert loaded.y_test.tolist() == [9, 8, 7, 6, 5, 4, 3, 2, 1, 0]
@@ -74,7 +74,7 @@ def test_without_network_the_missing_files_are_named(offline, tmp_path, name):
     write_mnist(raw)
     (raw / "t10k-labels-idx1-ubyte").unlink()
     with pytest.raises(DataError, match=r"no connection to 127\.0\.0\.1:9") as error:
-        load_images(torchvision(name), tmp_path)
+        load_dataset(torchvision(name), tmp_path)
     message = str(error.value)
     assert f"{name} is not complete in {tmp_path}" in message
     assert str(raw / "t10k-labels-idx1-ubyte.gz") in message
@@ -90,7 +90,7 @@ def test_a_truncated_mnist_file_is_named(offline, tmp_path, keep):
     path = tmp_path / "MNIST" / "raw" / "train-images-idx3-ubyte"
     path.write_bytes(path.read_bytes()[:keep])
     with pytest.raises(DataError, match=rf"{path} is truncated or corrupt. Delete it"):
-        load_images(torchvision("MNIST"), tmp_path)
+        load_dataset(torchvision("MNIST"), tmp_path)
 
 
 def test_wrong_labels_of_mnist_are_found(offline, tmp_path):
@@ -98,7 +98,7 @@ def test_wrong_labels_of_mnist_are_found(offline, tmp_path):
     write_mnist(raw)
     write_idx(raw / "t10k-labels-idx1-ubyte", np.array([200, *range(1, 10)]))
     with pytest.raises(DataError, match="torchvision MNIST: y_test has labels from 1 to 200"):
-        load_images(torchvision("MNIST"), tmp_path)
+        load_dataset(torchvision("MNIST"), tmp_path)
 
 
 @pytest.fixture
@@ -127,7 +127,7 @@ def cifar(monkeypatch, offline, tmp_path):
 
 
 def test_cifar_is_read_with_channels_last(cifar, tmp_path):
-    loaded = load_images({**torchvision("CIFAR10"), "max_train": 20}, tmp_path)
+    loaded = load_dataset({**torchvision("CIFAR10"), "max_train": 20}, tmp_path)
     assert loaded.x_train.shape == (20, 32, 32, 3)
     raw = pickle.loads((cifar / "test_batch").read_bytes())["data"]
     assert np.array_equal(loaded.x_test[3, 5, 7], raw[3].reshape(3, 32, 32)[:, 5, 7])
@@ -137,7 +137,7 @@ def test_cifar_is_read_with_channels_last(cifar, tmp_path):
 def test_a_truncated_cifar_file_without_network_is_named(cifar, tmp_path):
     truncate(cifar / "data_batch_3")
     with pytest.raises(DataError, match="CIFAR10 is not complete") as error:
-        load_images(torchvision("CIFAR10"), tmp_path)
+        load_dataset(torchvision("CIFAR10"), tmp_path)
     assert f"{cifar / 'data_batch_3'} is truncated or corrupt" in str(error.value)
     assert f"to {tmp_path / 'cifar-10-python.tar.gz'}," in str(error.value)
 
@@ -150,11 +150,11 @@ def test_a_cifar_archive_is_unpacked_without_network(cifar, monkeypatch, tmp_pat
         file.add(cifar, arcname=cifar.name)
     monkeypatch.setattr(CIFAR10, "tgz_md5", hashlib.md5(archive.read_bytes()).hexdigest())
     shutil.rmtree(cifar)
-    assert len(load_images(torchvision("CIFAR10"), tmp_path).x_train) == 50
+    assert len(load_dataset(torchvision("CIFAR10"), tmp_path).x_train) == 50
     shutil.rmtree(cifar)
     truncate(archive)
     with pytest.raises(DataError, match=f"{archive} is truncated or corrupt"):
-        load_images(torchvision("CIFAR10"), tmp_path)
+        load_dataset(torchvision("CIFAR10"), tmp_path)
 
 
 @pytest.fixture
@@ -197,18 +197,18 @@ def server(tmp_path, monkeypatch):
 
 def test_missing_files_are_downloaded_in_several_attempts(server, tmp_path):
     server.failures = 2
-    loaded = load_images(torchvision("MNIST"), tmp_path / "data")
+    loaded = load_dataset(torchvision("MNIST"), tmp_path / "data")
     assert np.array_equal(loaded.x_train[..., 0], mnist_arrays()["train-images-idx3-ubyte"])
     asked = server.n_requests
     assert asked > 2
-    load_images(torchvision("MNIST"), tmp_path / "data")
+    load_dataset(torchvision("MNIST"), tmp_path / "data")
     assert server.n_requests == asked
 
 
 def test_a_download_with_a_wrong_checksum_is_refused(server, tmp_path):
     (tmp_path / "server" / "t10k-images-idx3-ubyte.gz").write_bytes(gzip.compress(b"other"))
     with pytest.raises(DataError, match=r"t10k-images-idx3-ubyte\.gz is truncated or corrupt"):
-        load_images(torchvision("MNIST"), tmp_path / "data")
+        load_dataset(torchvision("MNIST"), tmp_path / "data")
 
 
 def test_a_server_that_keeps_silent_is_given_up(offline, tmp_path, monkeypatch):
@@ -223,5 +223,5 @@ def test_a_server_that_keeps_silent_is_given_up(offline, tmp_path, monkeypatch):
         with pytest.raises(
             DataError, match=r"could not be downloaded \(no answer from 127\.0\.0\.1"
         ):
-            load_images(torchvision("MNIST"), tmp_path)
+            load_dataset(torchvision("MNIST"), tmp_path)
     assert socket.getdefaulttimeout() is None

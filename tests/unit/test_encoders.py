@@ -9,10 +9,10 @@ import warnings
 import numpy as np
 import pytest
 
-from epistemic_calibration.data import ImageDataset
+from epistemic_calibration.data import Dataset
 from epistemic_calibration.latents import available_encoders, load_encoder
 from epistemic_calibration.latents.base import Encoder
-from epistemic_calibration.latents.none import Pixels
+from epistemic_calibration.latents.none import Unencoded
 from epistemic_calibration.latents.pca import PrincipalComponents
 from epistemic_calibration.parameters import BOUNDS
 
@@ -87,7 +87,7 @@ def test_latents_are_one_finite_float32_row_an_image(make, channels, dtype):
         images = images.astype(dtype) / dtype(255)
     encoder = make()
     assert encoder.fit(images) is encoder
-    assert encoder.image_shape_ == (10, 7, channels)
+    assert encoder.input_shape_ == (10, 7, channels)
     latents, fewer = encoder.encode(images), encoder.encode(images[:7])
     assert latents.ndim == 2
     assert len(latents) == 60
@@ -101,7 +101,7 @@ def test_latents_are_one_finite_float32_row_an_image(make, channels, dtype):
 
 def test_pixels_and_their_bytes_have_the_same_latents(make):
     images = pictures()
-    pixels = ImageDataset.pixels(images)
+    pixels = Dataset.pixels(images)
     assert np.array_equal(make().fit(images).encode(images), make().fit(pixels).encode(pixels))
 
 
@@ -128,7 +128,7 @@ def test_fitting_again_forgets_the_images_before(make):
 
 @pytest.mark.parametrize("dtype", [np.uint8, np.float32])
 def test_images_are_not_changed(make, dtype):
-    images = pictures() if dtype == np.uint8 else ImageDataset.pixels(pictures())
+    images = pictures() if dtype == np.uint8 else Dataset.pixels(pictures())
     copy = images.copy()
     # Read-only arrays come from memory maps.
     images.flags.writeable = False
@@ -152,7 +152,7 @@ def test_the_file_gives_the_encoder_back(fitted, tmp_path):
     path, images = tmp_path / "weights.safetensors", pictures(seed=1)
     fitted.save(path, {"made_by": "a test"})
     again = type(fitted).load(path)
-    assert again.image_shape_ == fitted.image_shape_
+    assert again.input_shape_ == fitted.input_shape_
     assert again.metadata_ == {"made_by": "a test"}
     parameters = dataclasses.asdict(fitted)
     if "device" in parameters:
@@ -230,7 +230,7 @@ def test_a_truncated_file_is_named(fitted, tmp_path, n_bytes):
 def test_the_file_of_another_encoder_is_refused(fitted, tmp_path):
     path = tmp_path / "weights.safetensors"
     fitted.save(path)
-    other = PrincipalComponents if isinstance(fitted, Pixels) else Pixels
+    other = PrincipalComponents if isinstance(fitted, Unencoded) else Unencoded
     message = f"holds the encoder '{fitted.name()}', not '{other.name()}'"
     with pytest.raises(ValueError, match=message):
         other.load(path)
@@ -238,7 +238,7 @@ def test_the_file_of_another_encoder_is_refused(fitted, tmp_path):
 
 def test_a_missing_file_is_missing(tmp_path):
     with pytest.raises(FileNotFoundError):
-        Pixels.load(tmp_path / "weights.safetensors")
+        Unencoded.load(tmp_path / "weights.safetensors")
 
 
 def test_planning_loads_no_heavy_library():
@@ -253,7 +253,7 @@ def test_planning_loads_no_heavy_library():
 
 
 def test_latents_that_are_not_finite_are_an_error():
-    class Infinite(Pixels):
+    class Infinite(Unencoded):
         def _encode(self, images):
             return np.full((len(images), 2), np.inf, dtype=np.float32)
 
@@ -264,15 +264,15 @@ def test_latents_that_are_not_finite_are_an_error():
 
 def test_none_gives_the_pixels():
     images = pictures(channels=3)
-    latents = Pixels().fit(images[:5]).encode(images)
+    latents = Unencoded().fit(images[:5]).encode(images)
     assert np.array_equal(latents, (images / 255).astype(np.float32).reshape(60, 210))
     row = 3 * (7 * 2 + 4)
-    assert np.array_equal(latents[:, row : row + 3], ImageDataset.pixels(images[:, 2, 4]))
+    assert np.array_equal(latents[:, row : row + 3], Dataset.pixels(images[:, 2, 4]))
 
 
 def test_none_keeps_features_that_are_not_images():
     features = np.random.default_rng(0).random((30, 1, 5, 1), dtype=np.float32)
-    assert np.array_equal(Pixels().fit(features).encode(features), features.reshape(30, 5))
+    assert np.array_equal(Unencoded().fit(features).encode(features), features.reshape(30, 5))
 
 
 @pytest.fixture
@@ -342,3 +342,22 @@ def test_pca_logs_what_the_components_hold(correlated, caplog):
 def test_pca_names_a_wrong_number_of_components(n_components):
     with pytest.raises(ValueError, match=f"n_components={n_components}; it must be an integer"):
         PrincipalComponents(n_components=n_components).fit(pictures())
+
+
+def test_features_are_taken_as_they_are_where_the_encoder_takes_them(tmp_path):
+    x = 1e9 + np.arange(12.0).reshape(4, 3)
+    encoder = Unencoded().fit(x)
+    encoder.save(tmp_path / "weights.safetensors")
+    latents = Unencoded.load(tmp_path / "weights.safetensors").encode(x)
+    # In their own precision: float32 would not tell them apart.
+    assert latents.dtype == np.float64
+    assert np.array_equal(latents, x)
+    assert not np.shares_memory(latents, x)
+    with pytest.raises(ValueError, match=r"shape \(2,\); .* was fitted on \(3,\) \(n_features,\)"):
+        encoder.encode(x[:, :2])
+    with pytest.raises(ValueError, match="features have values that are NaN or infinite"):
+        encoder.encode(np.full((2, 3), np.nan))
+    with pytest.raises(ValueError, match="dtype int64; they must be"):
+        encoder.fit(np.ones((2, 3), int))
+    with pytest.raises(ValueError, match=r"images has shape \(4, 3\)"):
+        PrincipalComponents().fit(x)

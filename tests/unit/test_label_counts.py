@@ -14,7 +14,7 @@ from epistemic_calibration.data import (
     _several_labels,
     has_label_counts,
     label_counts_inventory,
-    load_images,
+    load_dataset,
     load_label_counts,
     raw_inventory,
 )
@@ -48,7 +48,7 @@ COUNTS = counts_of(np.arange(N_TEST) % 3)
 
 
 def load(config, folder):
-    data = load_images(config, folder)
+    data = load_dataset(config, folder)
     return data, load_label_counts(
         config,
         folder,
@@ -115,7 +115,7 @@ def test_a_part_of_the_test_set_keeps_its_own_counts(tmp_path):
     data, counts = load({**NPZ, "max_test": 12}, tmp_path)
     assert len(counts) == 12
     np.testing.assert_array_equal(counts, COUNTS[data.test_rows])
-    whole = load_images(NPZ, tmp_path)
+    whole = load_dataset(NPZ, tmp_path)
     np.testing.assert_array_equal(data.x_test, whole.x_test[data.test_rows])
 
 
@@ -123,14 +123,14 @@ def test_a_part_of_the_test_set_keeps_its_own_counts(tmp_path):
     ("counts", "message"),
     [
         (COUNTS[:, :2], r"one column for each of the 3 classes"),
-        (COUNTS[:-1], "counts of 119 images; there must be one row for each image of the whole"),
-        (COUNTS[[*range(N_TEST), 0]], "counts of 121 images"),
+        (COUNTS[:-1], "counts of 119 inputs; there must be one row for each input of the whole"),
+        (COUNTS[[*range(N_TEST), 0]], "counts of 121 inputs"),
         (-COUNTS, "from -5 up"),
         (COUNTS / 2 + 0.25, "it must hold integers"),
         (COUNTS[:, 0], r"shape \(120,\)"),
         (COUNTS[:, [1, 2, 0]], "no more than by chance"),
         (COUNTS[np.argsort(np.arange(N_TEST) % 3, kind="stable")], "no more than by chance"),
-        (0 * COUNTS, "no test image has a label"),
+        (0 * COUNTS, "no test input has a label"),
     ],
 )
 def test_counts_that_cannot_be_those_of_the_images_are_refused(tmp_path, counts, message):
@@ -165,7 +165,7 @@ def test_annotations_hold_out_training_images(tmp_path):
     assert has_label_counts(config, tmp_path)
     data, counts = load(config, tmp_path)
     assert (len(data.y_train), len(data.y_test)) == (42, 18)
-    whole = load_images(NPZ, tmp_path)
+    whole = load_dataset(NPZ, tmp_path)
     rows = data.test_rows
     np.testing.assert_array_equal(data.x_test, whole.x_train[rows])
     np.testing.assert_array_equal(data.y_test, people[rows, 0])
@@ -185,7 +185,7 @@ def test_annotations_hold_out_training_images(tmp_path):
 @pytest.mark.parametrize(
     ("people", "message"),
     [
-        (annotations()[:-1], "has 59 rows, but there are 60 training images"),
+        (annotations()[:-1], "has 59 rows, but there are 60 training inputs"),
         (annotations() + 1, "labels from 0 to 3; they must lie in 0 ... 2"),
         (-np.ones((60, 2), int), "labels from -1 to -1"),
     ],
@@ -194,7 +194,7 @@ def test_annotations_that_cannot_be_those_of_the_images_are_refused(tmp_path, pe
     write_raw(tmp_path)
     np.save(tmp_path / "people.npy", people)
     with pytest.raises(DataError, match=message):
-        load_images({**NPZ, "annotations": "people.npy"}, tmp_path)
+        load_dataset({**NPZ, "annotations": "people.npy"}, tmp_path)
 
 
 def test_annotations_and_counts_exclude_each_other(tmp_path):
@@ -292,3 +292,32 @@ def test_published_sets_name_their_licence_and_are_pinned():
         assert published.licence and published.reference
         assert published.sha256 or published.n_bytes
         assert published.url.startswith("https://")
+
+
+@pytest.mark.parametrize("suffix", ["npy", "npz"])
+def test_nobody_is_told_to_unpickle(tmp_path, suffix):
+    write_raw(tmp_path)
+    objects = COUNTS.astype(object)
+    config = {**NPZ, "label_counts": f"counts.{suffix}"}
+    if suffix == "npy":
+        np.save(tmp_path / "counts.npy", objects)
+    else:
+        np.savez(tmp_path / "counts.npz", label_counts=objects)
+    with pytest.raises(DataError, match="holds Python objects, which are not read") as error:
+        load(config, tmp_path)
+    assert "allow_pickle" not in str(error.value)
+    (tmp_path / f"counts.{suffix}").write_text("1,2\n")
+    with pytest.raises(DataError, match=rf"counts\.{suffix} cannot be read") as error:
+        load(config, tmp_path)
+    assert "allow_pickle" not in str(error.value)
+
+
+def test_counts_of_an_array_of_labels_of_two_classes_have_two_columns(tmp_path):
+    # Two classes are one task, and both are counted.
+    y = np.arange(N_TEST) % 2
+    arrays = {"x_train": np.eye(N_TEST), "y_train": y, "x_test": np.eye(N_TEST), "y_test": y}
+    np.savez(tmp_path / "raw.npz", **arrays)
+    counts = np.stack([3 - 2 * y, 1 + 2 * y], axis=1)
+    np.save(tmp_path / "counts.npy", counts)
+    _, loaded = load({**NPZ, "label_counts": "counts.npy"}, tmp_path)
+    assert np.array_equal(loaded, counts)

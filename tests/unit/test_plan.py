@@ -134,6 +134,44 @@ def test_tasks_are_the_classes_in_their_order():
     assert chosen.tasks("digits") == {"8": 8, "0": 0}
 
 
+def binary(tasks="all"):
+    block = {"source": "sklearn", "name": "load_breast_cancer", "tasks": tasks}
+    return plan(lambda c: c["datasets"].update(tumours=block))
+
+
+def test_two_classes_are_one_task():
+    # The second of the classes, unless the other is named.
+    assert binary().tasks("tumours") == {"benign": 1}
+    assert binary(["malignant"]).tasks("tumours") == {"malignant": 0}
+    with pytest.raises(ValueError, match=r"datasets\.tumours\.tasks: with two classes .*name one"):
+        binary(["malignant", "benign"]).tasks("tumours")
+    assert len(binary().task_chunks("tumours")) == 1
+
+
+def test_features_are_scaled_and_not_encoded():
+    assert binary().encoding("tumours") == ("none", {}, "standard")
+    images = plan().encoding("digits")
+    assert (images.encoder, images.encoder_parameters["n_epochs"]) == ("autoencoder", 60)
+    assert images.scaling == "none"
+    named = plan(lambda c: c["latents"].update(encoder="autoencoder", scaling="none"))
+    assert named.encoding("digits") == images
+    # So that writing down what "auto" means reruns nothing.
+    for stage in ("encoder", "latents"):
+        assert named.fingerprint(stage, **DIGITS) == plan().fingerprint(stage, **DIGITS)
+
+
+@pytest.mark.parametrize("encoder", ["autoencoder", "pca"])
+@pytest.mark.parametrize("top_level", [True, False])
+def test_an_encoder_of_images_is_refused_for_features(encoder, top_level):
+    def change(config):
+        block = config["latents"] if top_level else config["datasets"]["wine"]
+        block.update({"encoder": encoder} if top_level else {"latents": {"encoder": encoder}})
+
+    words = rf"datasets\.wine\.latents\.encoder: {encoder} encodes images, .*none or auto"
+    with pytest.raises(ValueError, match=words):
+        plan(change).encoding("wine")
+
+
 def test_an_unknown_task_is_named():
     wrong = plan(lambda c: c["datasets"]["digits"].update(tasks=["ten"]))
     with pytest.raises(ValueError, match=r"datasets\.digits\.tasks: no class 'ten'; the classes"):

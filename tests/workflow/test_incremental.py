@@ -184,7 +184,7 @@ def test_the_data_set_of_the_demo_need_not_be_configured(project):
         config["benchmark"] = ["numbers"]
 
     project.configure(rename)
-    assert "Reading the images of numbers" in project.planned()
+    assert "Reading the inputs of numbers" in project.planned()
 
 
 def test_tasks_per_job_reruns_nothing(project):

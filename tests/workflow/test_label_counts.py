@@ -6,10 +6,10 @@ import pandas as pd
 
 def counts_of(project, k=4, seed=0):
     """Counts of k people for the whole test set of the small configuration's digits."""
-    from epistemic_calibration.data import load_images
+    from epistemic_calibration.data import load_dataset
 
     source = {"source": "sklearn", "name": "load_digits"}
-    labels = load_images(source, project.folder).y_test
+    labels = load_dataset(source, project.folder).y_test
     p = np.full((len(labels), 10), 0.02)
     p[np.arange(len(labels)), labels] = 0.82
     rng = np.random.default_rng(seed)
@@ -23,8 +23,8 @@ def test_counts_are_scored_and_fit_nothing(project):
     project.configure(lambda c: c["datasets"]["digits"].update(label_counts="counts.npy"))
     planned = project.planned()
     # No image is read, and no method is fitted again.
-    assert not [m for m in planned if m.startswith(("Reading the images", "Training", "Fitting"))]
-    assert "Reading the several labels of each test image of digits" in planned
+    assert not [m for m in planned if m.startswith(("Reading the inputs", "Training", "Fitting"))]
+    assert "Reading the several labels of each test input of digits" in planned
     assert sum(m.startswith("Scoring") for m in planned) == 4
     project.run()
     assert project.planned() == []

@@ -1,10 +1,10 @@
-"""Images and labels, from torchvision, folders of image files, .npz files or scikit-learn.
+"""Inputs and labels: images from torchvision or folders of files, features from tables, or either.
 
-A *source* is a file of this folder that says how images are found and read: see
+A *source* is a file of this folder that says how inputs are found and read: see
 `epistemic_calibration.data.base.DataSource`. A *source config* is the part of a data set's
-block in the configuration that says where its images come from: ``source``, the file's name,
+block in the configuration that says where its inputs come from: ``source``, the file's name,
 and that source's own keys. What is needed to plan a run (class names, a fingerprint of the
-raw data) is found without loading images or heavy libraries.
+raw data) is found without loading images.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ import numpy as np
 from epistemic_calibration import registry
 from epistemic_calibration.data.base import (
     DataError,
+    Dataset,
     DataSource,
-    ImageDataset,
     logger,
     task_name,
 )
@@ -30,12 +30,13 @@ from epistemic_calibration.data.base import (
 __all__ = [
     "DataError",
     "DataSource",
-    "ImageDataset",
+    "Dataset",
     "available_sources",
     "class_names_of",
+    "has_features",
     "has_label_counts",
     "label_counts_inventory",
-    "load_images",
+    "load_dataset",
     "load_label_counts",
     "load_source",
     "raw_inventory",
@@ -70,7 +71,7 @@ def load_source(name: str) -> type[DataSource]:
     return registry.only_class(registry.load(__name__, name), DataSource)
 
 
-def load_images(source_config: Mapping[str, Any], data_dir: str | Path) -> ImageDataset:
+def load_dataset(source_config: Mapping[str, Any], data_dir: str | Path) -> Dataset:
     """Load a data set.
 
     Parameters
@@ -83,7 +84,7 @@ def load_images(source_config: Mapping[str, Any], data_dir: str | Path) -> Image
 
     Returns
     -------
-    ImageDataset
+    Dataset
         Checked.
 
     Raises
@@ -95,7 +96,7 @@ def load_images(source_config: Mapping[str, Any], data_dir: str | Path) -> Image
 
     Examples
     --------
-    >>> digits = load_images({"source": "sklearn", "name": "load_digits"}, "data")
+    >>> digits = load_dataset({"source": "sklearn", "name": "load_digits"}, "data")
     >>> digits.x_train.shape, digits.x_test.shape
     ((898, 8, 8, 1), (899, 8, 8, 1))
     """
@@ -109,23 +110,26 @@ def load_images(source_config: Mapping[str, Any], data_dir: str | Path) -> Image
     except DataError as error:
         where = source_config.get("path", source_config.get("name", ""))
         raise DataError(f"{source_config['source']} {where}".rstrip() + f": {error}") from None
+    shape = data.x_train.shape[1:]
     logger.info(
-        "%d training and %d test images of %s, %d classes",
+        "%d training and %d test %s, %d classes",
         len(data.x_train),
         len(data.x_test),
-        "x".join(map(str, data.x_train.shape[1:])),
+        f"rows of {shape[0]} features"
+        if len(shape) == 1
+        else f"images of {'x'.join(map(str, shape))}",
         len(data.class_names),
     )
     return data
 
 
 def class_names_of(source_config: Mapping[str, Any], data_dir: str | Path) -> tuple[str, ...]:
-    """Return the class names of a data set, as `load_images` orders them, without images.
+    """Return the class names of a data set, as `load_dataset` orders them, without inputs.
 
     Parameters
     ----------
     source_config, data_dir
-        As of `load_images`.
+        As of `load_dataset`.
 
     Raises
     ------
@@ -155,17 +159,40 @@ def class_names_of(source_config: Mapping[str, Any], data_dir: str | Path) -> tu
     return names
 
 
-def raw_inventory(source_config: Mapping[str, Any], data_dir: str | Path) -> dict[str, Any]:
-    """Return what tells a data set's raw data from others, without reading images.
+def has_features(source_config: Mapping[str, Any], data_dir: str | Path) -> bool:
+    """Return whether a data set's inputs are features, (n_samples, n_features), not images.
 
-    For a folder it depends on the names and sizes of its files, for an .npz file on its
-    content, for the standard data sets on the name; never on modification times or on
+    Parameters
+    ----------
+    source_config, data_dir
+        As of `load_dataset`.
+
+    Raises
+    ------
+    DataError
+        If that cannot be told.
+    ValueError
+        If the config lacks a key or has a wrong value.
+
+    Examples
+    --------
+    >>> has_features({"source": "sklearn", "name": "load_iris"}, "data")
+    True
+    """
+    return _source(source_config).has_features(Path(data_dir))
+
+
+def raw_inventory(source_config: Mapping[str, Any], data_dir: str | Path) -> dict[str, Any]:
+    """Return what tells a data set's raw data from others, without reading inputs.
+
+    For a folder it depends on the names and sizes of its files, for an .npz file or a table on
+    its content, for the standard data sets on the name; never on modification times or on
     where the data lie.
 
     Parameters
     ----------
     source_config, data_dir
-        As of `load_images`.
+        As of `load_dataset`.
 
     Raises
     ------
@@ -189,12 +216,12 @@ def raw_inventory(source_config: Mapping[str, Any], data_dir: str | Path) -> dic
 
 
 def has_label_counts(source_config: Mapping[str, Any], data_dir: str | Path) -> bool:
-    """Return whether several labels of each test image are known, without reading them.
+    """Return whether several labels of each test input are known, without reading them.
 
     Parameters
     ----------
     source_config, data_dir
-        As of `load_images`.
+        As of `load_dataset`.
 
     Raises
     ------
@@ -214,7 +241,7 @@ def has_label_counts(source_config: Mapping[str, Any], data_dir: str | Path) -> 
     source = _source(source_config)
     if source.label_counts is not None and source.annotations is not None:
         raise ValueError(
-            "datasets.<name>.label_counts: with annotations the labels of the test images are "
+            "datasets.<name>.label_counts: with annotations the labels of the test inputs are "
             "counted from these; give one of the two"
         )
     given = source.label_counts is not None or source.annotations is not None
@@ -229,7 +256,7 @@ def label_counts_inventory(
     Parameters
     ----------
     source_config, data_dir
-        As of `load_images`.
+        As of `load_dataset`.
 
     Raises
     ------
@@ -259,14 +286,14 @@ def load_label_counts(
     test_rows: np.ndarray,
     class_names: tuple[str, ...],
 ) -> np.ndarray:
-    """Return how many people gave each class to each test image.
+    """Return how many people gave each class to each test input.
 
     Parameters
     ----------
     source_config, data_dir
-        As of `load_images`; `has_label_counts` must be true.
+        As of `load_dataset`; `has_label_counts` must be true.
     y_test, test_rows, class_names
-        As in the `ImageDataset` that `load_images` returns.
+        As in the `Dataset` that `load_dataset` returns.
 
     Returns
     -------
@@ -275,7 +302,7 @@ def load_label_counts(
     Raises
     ------
     DataError
-        If they are missing, broken, of other images, or in another order: the class that most
+        If they are missing, broken, of other inputs, or in another order: the class that most
         people gave must be the label more often than by chance.
     ValueError
         If the config lacks a key or has a wrong value.

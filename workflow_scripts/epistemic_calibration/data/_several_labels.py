@@ -1,7 +1,7 @@
-"""Labels that several people gave to the same images: published sets, and files of one's own.
+"""Labels that several people gave to the same inputs: published sets, and files of one's own.
 
-*Label counts* say how many people gave each class to each test image. *Annotations* are the
-labels of each training image, one column a person.
+*Label counts* say how many people gave each class to each test input. *Annotations* are the
+labels of each training input, one column a person.
 """
 
 from __future__ import annotations
@@ -15,8 +15,10 @@ from typing import Any, Literal
 
 import numpy as np
 
+from epistemic_calibration.data._arrays import array_shapes, read_array, read_arrays
 from epistemic_calibration.data._download import TIMEOUT, check_reachable, socket_timeout
-from epistemic_calibration.data.base import DataError, DataSource, ImageDataset, logger
+from epistemic_calibration.data._split import stratified_split
+from epistemic_calibration.data.base import DataError, Dataset, DataSource, logger
 
 Kind = Literal["label_counts", "annotations"]
 
@@ -136,7 +138,7 @@ PUBLISHED = {
         file="cifar10h-counts.npy",
         url="https://github.com/jcpeterson/cifar-10h/raw/master/data/cifar10h-counts.npy",
         shape=(10_000, 10),
-        read=np.load,
+        read=read_array,
         images="the test set of CIFAR-10, in its order",
         licence="CC BY-NC-SA 4.0",
         reference="CIFAR-10H (Peterson, Battleday, Griffiths and Russakovsky, 2019, "
@@ -241,7 +243,7 @@ def check_integers(values: np.ndarray, kind: Kind, where: str) -> np.ndarray:
         columns = "one column a class" if kind == "label_counts" else "one column a person"
         raise DataError(
             f"{where}: {kind} has shape {values.shape} and dtype {values.dtype}; it must hold "
-            f"integers, one row an image and {columns}"
+            f"integers, one row an input and {columns}"
         )
     return values.astype(np.int64)
 
@@ -266,14 +268,13 @@ def _file(given: str, kind: Kind, data_dir: Path) -> Path:
 
 def _read(path: Path, kind: Kind, class_names: tuple[str, ...]) -> np.ndarray:
     if path.suffix == ".npy":
-        return np.load(path, allow_pickle=False)
+        return read_array(path)
     if path.suffix == ".npz":
-        with np.load(path, allow_pickle=False) as file:
-            if kind not in file.files and len(file.files) != 1:
-                raise DataError(
-                    f"{path} has no array {kind}; it holds {', '.join(sorted(file.files))}"
-                )
-            return file[kind if kind in file.files else file.files[0]]
+        found = array_shapes(path)
+        if kind not in found and len(found) != 1:
+            raise DataError(f"{path} has no array {kind}; it holds {', '.join(sorted(found))}")
+        name = kind if kind in found else next(iter(found))
+        return read_arrays(path, [name])[name]
     if path.suffix != ".csv":
         raise DataError(f"{path}: {kind} must be a file .npy, .npz or .csv")
     import pandas as pd
@@ -321,7 +322,7 @@ def label_counts_of(
     whole = source.max_test is None and source.annotations is None
     if test_rows.max() >= len(counts) or (whole and len(counts) != len(test_rows)):
         raise DataError(
-            f"{where}: counts of {len(counts)} images; there must be one row for each image of "
+            f"{where}: counts of {len(counts)} inputs; there must be one row for each input of "
             f"the whole test set, also where max_test keeps a part of it"
         )
     counts = counts[test_rows]
@@ -334,7 +335,7 @@ def _check_order(counts: np.ndarray, y_test: np.ndarray, where: str) -> None:
     labelled = counts.sum(axis=1) > 0
     most, labels = counts[labelled].argmax(axis=1), y_test[labelled]
     if not len(most):
-        raise DataError(f"{where}: no test image has a label")
+        raise DataError(f"{where}: no test input has a label")
     agree = float(np.mean(most == labels))
     n_classes = counts.shape[1]
     shares = [np.bincount(k, minlength=n_classes) / len(k) for k in (most, labels)]
@@ -351,7 +352,7 @@ def _check_order(counts: np.ndarray, y_test: np.ndarray, where: str) -> None:
     if agree <= by_chance + margin:
         raise DataError(
             f"{where}: the class that most people gave is the label of {100 * agree:.1f} % of the "
-            f"test images, no more than by chance ({100 * by_chance:.1f} %): the rows must be in "
+            f"test inputs, no more than by chance ({100 * by_chance:.1f} %): the rows must be in "
             f"the order of the test set, and the columns in the order of the classes. A folder of "
             f"images is in the order of its class folders and file names"
         )
@@ -368,10 +369,8 @@ def _annotations(source: DataSource, data_dir: Path, class_names: tuple[str, ...
     return people
 
 
-def hold_out(source: DataSource, data_dir: Path) -> ImageDataset:
-    """Return a data set's training images, split, with the labels of the first person."""
-    from sklearn.model_selection import train_test_split
-
+def hold_out(source: DataSource, data_dir: Path) -> Dataset:
+    """Return a data set's training inputs, split, with the labels of the first person."""
     whole = dataclasses.replace(source, annotations=None, max_train=None, max_test=None).load(
         data_dir
     )
@@ -379,24 +378,14 @@ def hold_out(source: DataSource, data_dir: Path) -> ImageDataset:
     if len(people) != len(whole.x_train):
         raise DataError(
             f"annotations: {source.annotations} has {len(people)} rows, but there are "
-            f"{len(whole.x_train)} training images"
+            f"{len(whole.x_train)} training inputs"
         )
     first = people[:, 0]
-    try:
-        split = train_test_split(
-            np.arange(len(first)),
-            test_size=float(source.held_out_fraction),
-            stratify=first,
-            random_state=0,
-        )
-    except ValueError as error:
-        raise ValueError(
-            f"datasets.<name>.held_out_fraction: {source.held_out_fraction!r}: {error}"
-        ) from error
+    split = stratified_split(first, source.held_out_fraction, 0, key="held_out_fraction")
     rows = {}
-    for part, chosen in zip(("train", "test"), map(np.sort, split), strict=True):
+    for part, chosen in zip(("train", "test"), split, strict=True):
         rows[part] = chosen[source.chosen_rows(first[chosen], part)]
-    return ImageDataset(
+    return Dataset(
         x_train=whole.x_train[rows["train"]],
         y_train=first[rows["train"]],
         x_test=whole.x_train[rows["test"]],

@@ -1,4 +1,4 @@
-"""What every source of images shares: the data set it returns, its contract, its checks."""
+"""What every data source shares: the data set it returns, its contract, its checks."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import re
 import typing
 import unicodedata
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -23,19 +24,34 @@ class DataError(RuntimeError):
     """Raw data are missing or wrong; the message names the file and what to do."""
 
 
+def raise_faults(where: str, faults: Sequence[str]) -> None:
+    """Raise a DataError that tells all faults of raw data at once, a line each, if there are any.
+
+    Examples
+    --------
+    >>> raise_faults("my.csv", [])
+    """
+    if len(faults) == 1:
+        raise DataError(f"{where}: {faults[0]}")
+    if faults:
+        raise DataError("\n  ".join([f"{where} has {len(faults)} faults:", *faults]))
+
+
 @dataclass(frozen=True, eq=False)
-class ImageDataset:
-    """Images and class labels, split into a training and a test set.
+class Dataset:
+    """Inputs and class labels, split into a training and a test set.
 
     Attributes
     ----------
-    x_train, x_test : ndarray of shape (n_samples, height, width, channels)
-        uint8, or float32 in [0, 1]; one or three channels.
+    x_train, x_test : ndarray
+        Images, of shape (n_samples, height, width, channels), uint8 or float32 in [0, 1], with
+        one or three channels; or features, (n_samples, n_features), finite floating-point
+        numbers.
     y_train, y_test : ndarray of shape (n_samples,), int64
         Indices into ``class_names``.
     class_names : tuple of str
     test_rows : ndarray of shape (n_test,), int
-        Row of each test image in the set that it was chosen from, before ``max_test``: in the
+        Row of each test input in the set that it was chosen from, before ``max_test``: in the
         source's whole test set, or training set where ``annotations`` hold a part of it out.
     """
 
@@ -58,14 +74,14 @@ class ImageDataset:
             raise DataError(
                 f"the data set has the classes {list(self.class_names)}; at least two are needed"
             )
-        for name, images, labels in (
+        for name, inputs, labels in (
             ("train", self.x_train, self.y_train),
             ("test", self.x_test, self.y_test),
         ):
-            check_images(f"x_{name}", images)
-            if len(images) != len(labels):
+            check_inputs(f"x_{name}", inputs)
+            if len(inputs) != len(labels):
                 raise DataError(
-                    f"x_{name} has {len(images)} images, but y_{name} {len(labels)} labels"
+                    f"x_{name} has {len(inputs)} inputs, but y_{name} {len(labels)} labels"
                 )
             if labels.min() < 0 or labels.max() >= len(self.class_names):
                 raise DataError(
@@ -75,12 +91,10 @@ class ImageDataset:
             counts = np.bincount(labels, minlength=len(self.class_names))
             missing = [self.class_names[k] for k in np.flatnonzero(counts == 0)]
             if missing:
-                raise DataError(f"the {name} set has no image of class {', '.join(missing)}")
+                raise DataError(f"the {name} set has no input of class {', '.join(missing)}")
         if self.x_train.shape[1:] != self.x_test.shape[1:]:
-            raise DataError(
-                f"x_train has images of {self.x_train.shape[1:]} (height, width, channels), but "
-                f"x_test of {self.x_test.shape[1:]}"
-            )
+            train, test = (_shape_of_one(x) for x in (self.x_train, self.x_test))
+            raise DataError(f"x_train has {train}, but x_test {test}")
         if len(self.test_rows) != len(self.y_test):
             raise DataError(
                 f"test_rows has {len(self.test_rows)} rows, but y_test {len(self.y_test)} labels"
@@ -92,7 +106,7 @@ class ImageDataset:
 
         Examples
         --------
-        >>> ImageDataset.pixels(np.array([0, 255], dtype=np.uint8))
+        >>> Dataset.pixels(np.array([0, 255], dtype=np.uint8))
         array([0., 1.], dtype=float32)
         """
         if images.dtype == np.uint8:
@@ -102,11 +116,11 @@ class ImageDataset:
 
 @dataclass(frozen=True, kw_only=True)
 class DataSource(ABC):
-    """Where a data set's images come from; its fields are the source's configuration keys.
+    """Where a data set's inputs come from; its fields are the source's configuration keys.
 
     A source is a file ``NAME.py`` of this folder with one subclass, decorated as this class
-    is. What plans a run (`class_names`, `inventory`) must neither read images nor import
-    heavy libraries: import those inside `load`.
+    is. What plans a run (`class_names`, `has_features`, `inventory`) must not read more than it
+    needs, and imports no heavy library before it is called: import those inside the methods.
 
     Raises
     ------
@@ -118,31 +132,31 @@ class DataSource(ABC):
     max_train: int | None = parameter(
         None,
         ge=2,
-        description="training images kept: a random subset, always the same, in their order, "
-        "with the classes in their proportions and at least one image of each; all by default",
+        description="training inputs kept: a random subset, always the same, in their order, "
+        "with the classes in their proportions and at least one input of each; all by default",
     )
     max_test: int | None = parameter(
-        None, ge=2, description="test images kept, chosen as those of max_train; all by default"
+        None, ge=2, description="test inputs kept, chosen as those of max_train; all by default"
     )
     label_counts: str | None = parameter(
         None,
         min_length=1,
-        description="how many people gave each class to each test image, (n_test, n_classes), in "
+        description="how many people gave each class to each test input, (n_test, n_classes), in "
         "the order of the whole test set: a .npy, .npz or .csv file, or a published set, cifar10h "
         "or fashion_mnist_h",
     )
     annotations: str | None = parameter(
         None,
         min_length=1,
-        description="labels of each training image, (n_train, n_people), -1 where a person gave "
+        description="labels of each training input, (n_train, n_people), -1 where a person gave "
         "none: a .npy, .npz or .csv file, or a published set, cifar10n. Those of the first person "
-        "are learnt, and all are counted on the training images that are held out as test set",
+        "are learnt, and all are counted on the training inputs that are held out as test set",
     )
     held_out_fraction: float = parameter(
         0.2,
         gt=0,
         lt=1,
-        description="fraction of the training images that is the test set, with annotations",
+        description="fraction of the training inputs that is the test set, with annotations",
     )
 
     def __post_init__(self) -> None:
@@ -160,8 +174,8 @@ class DataSource(ABC):
             raise ValueError(f"datasets.<name>.{field.name}: {value!r} is {allowed}")
 
     @abstractmethod
-    def load(self, data_dir: Path) -> ImageDataset:
-        """Return the images; that they are a proper data set is checked by the caller.
+    def load(self, data_dir: Path) -> Dataset:
+        """Return the inputs; that they are a proper data set is checked by the caller.
 
         Parameters
         ----------
@@ -188,6 +202,16 @@ class DataSource(ABC):
 
     def has_label_counts_inside(self, data_dir: Path) -> bool:
         """Return whether there are label counts in the raw data, without reading them."""
+        return False
+
+    def has_features(self, data_dir: Path) -> bool:
+        """Return whether the inputs are features, and not images, without reading them.
+
+        Raises
+        ------
+        DataError
+            If that cannot be told.
+        """
         return False
 
     @abstractmethod
@@ -224,7 +248,7 @@ class DataSource(ABC):
         Raises
         ------
         ValueError
-            If fewer images are to be kept than there are classes.
+            If fewer inputs are to be kept than there are classes.
         """
         n_kept = getattr(self, f"max_{part}")
         if n_kept is None or n_kept >= len(labels):
@@ -232,7 +256,7 @@ class DataSource(ABC):
         counts = np.unique(labels, return_counts=True)[1]
         if n_kept < len(counts):
             raise ValueError(
-                f"datasets.<name>.max_{part}: {n_kept} images cannot hold one of each of the "
+                f"datasets.<name>.max_{part}: {n_kept} inputs cannot hold one of each of the "
                 f"{len(counts)} classes"
             )
         # The k-th of a class's n images, in random order, comes at the moment k / n: any first
@@ -241,6 +265,37 @@ class DataSource(ABC):
         by_class = order[np.argsort(labels[order], kind="stable")]
         moment = np.concatenate([np.arange(n) / n for n in counts])
         return np.sort(by_class[np.argsort(moment, kind="stable")[:n_kept]])
+
+
+def check_inputs(name: str, inputs: np.ndarray) -> None:
+    """Check that an array holds images or features, as `Dataset` describes them.
+
+    Parameters
+    ----------
+    name : str
+        What the message calls the array.
+    inputs : ndarray
+        Features where it has two axes.
+
+    Raises
+    ------
+    DataError
+        At the first fault found.
+    """
+    if inputs.ndim != 2:
+        check_images(name, inputs)
+        return
+    if 0 in inputs.shape:
+        raise DataError(f"{name} has shape {inputs.shape}; features must not be empty")
+    if inputs.dtype.kind != "f":
+        raise DataError(f"{name} has dtype {inputs.dtype}; features must be floating point")
+    wrong = np.argwhere(~np.isfinite(inputs))
+    if len(wrong):
+        row, column = wrong[0]
+        raise DataError(
+            f"{name} has {len(wrong)} values that are NaN or infinite, first in row {row}, "
+            f"feature {column}"
+        )
 
 
 def check_images(name: str, images: np.ndarray) -> None:
@@ -262,7 +317,8 @@ def check_images(name: str, images: np.ndarray) -> None:
     if images.ndim != 4 or images.shape[3] not in (1, 3) or 0 in images.shape:
         raise DataError(
             f"{name} has shape {images.shape}; it must be (n_samples, height, width) or "
-            f"(n_samples, height, width, channels) with 1 or 3 channels, and not empty"
+            f"(n_samples, height, width, channels) with 1 or 3 channels, or (n_samples, "
+            f"n_features), and not empty"
         )
     if images.dtype == np.uint8:
         return
@@ -277,6 +333,12 @@ def check_images(name: str, images: np.ndarray) -> None:
             f"{name} has pixels from {low:g} to {high:g}; floating-point pixels must lie in "
             f"[0, 1] (uint8 ones in 0 ... 255)"
         )
+
+
+def _shape_of_one(inputs: np.ndarray) -> str:
+    if inputs.ndim == 2:
+        return f"{inputs.shape[1]} features"
+    return f"images of {inputs.shape[1:]} (height, width, channels)"
 
 
 def task_name(class_name: str) -> str:

@@ -4,81 +4,78 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
 
-from epistemic_calibration.data.base import DataError, DataSource, ImageDataset, logger
+from epistemic_calibration.data.base import DataError, Dataset, DataSource, logger, raise_faults
 from epistemic_calibration.parameters import parameter
+
+if TYPE_CHECKING:
+    from PIL import Image
 
 #: Height or width in pixels.
 _Pixels = Annotated[int, {"ge": 4}]
+#: Files and forms that a message names of each kind.
+_NAMED = 3
 
 
 @dataclass(frozen=True, kw_only=True)
 class ImageFolder(DataSource):
     """A folder with train/CLASS/* and test/CLASS/*, read in the order of their names.
 
-    Every format that Pillow reads, up to 8 bits a channel; pixels become uint8. Files that
-    are no images are named in a warning, hidden ones are passed over.
+    Every format that Pillow reads, up to 8 bits a channel; pixels become uint8, turned as the
+    orientation in a photo's EXIF data says. Files that are no images are named in a warning,
+    hidden ones are passed over. All that is wrong with a folder is told at once.
     """
 
     path: str = parameter(min_length=1, description="the folder; relative paths start at data_dir")
-    image_size: tuple[_Pixels, _Pixels] | None = parameter(
+    image_size: tuple[_Pixels, _Pixels] | int | None = parameter(
         None,
-        description="[height, width] in pixels to which all images are scaled; by default all "
-        "must have one size",
+        ge=4,
+        description="[height, width] in pixels to which all images are scaled, such as [32, 32], "
+        "or one number for both; by default all must have one size",
     )
     channels: Literal[1, 3] | None = parameter(
         None,
         description="1 (grey) or 3 (colour), to which all images are converted; by default all "
-        "must be as the first one",
+        "must be of one kind",
     )
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.image_size is not None:
-            size = tuple(self.image_size)
+        size = self.image_size
+        if size is not None and not isinstance(size, int):
+            size = tuple(size)
             if len(size) != 2 or not all(isinstance(n, int) and n > 0 for n in size):
                 raise ValueError(
                     f"datasets.<name>.image_size: {list(size)!r} is not [height, width]"
                 )
 
-    def load(self, data_dir: Path) -> ImageDataset:
+    def load(self, data_dir: Path) -> Dataset:
         folder = self._folder(data_dir)
-        classes = _class_folders(folder, "train")
-        test_classes = _class_folders(folder, "test")
-        for missing in sorted(set(classes) - set(test_classes)):
-            raise DataError(
-                f"class {missing!r} is in {folder / 'train'}, but not in {folder / 'test'}"
-            )
-        for unknown in sorted(set(test_classes) - set(classes)):
-            raise DataError(
-                f"class {unknown!r} is in {folder / 'test'}, but not in {folder / 'train'}"
-            )
-
-        form = _ImageForm(
-            None if self.image_size is None else tuple(self.image_size),
-            self.channels,
-            resize=self.image_size is not None,
-            convert=self.channels is not None,
-        )
+        classes = {part: _class_folders(folder, part) for part in ("train", "test")}
+        faults = _class_faults(classes)
+        size = (self.image_size,) * 2 if isinstance(self.image_size, int) else self.image_size
+        reader = _Reader(folder, None if size is None else tuple(size), self.channels)
         parts = {}
         for part in ("train", "test"):
             files, labels = [], []
-            for label, name in enumerate(classes):
-                found = _image_files(folder / part / name)
+            for label, name in enumerate(classes["train"]):
+                found = _image_files(folder, part, name, faults) if name in classes[part] else []
                 files += found
                 labels += [label] * len(found)
             labels = np.array(labels, dtype=np.int64)
             chosen = self.chosen_rows(labels, part)
-            parts[f"x_{part}"], form = _read_images(list(np.array(files)[chosen]), form)
-            parts[f"y_{part}"] = labels[chosen]
-        test_rows = np.arange(len(labels))[chosen]
-        return ImageDataset(**parts, class_names=classes, test_rows=test_rows)
+            rows = np.arange(len(labels))[chosen]
+            parts[f"x_{part}"] = reader.read([files[row] for row in rows])
+            parts[f"y_{part}"] = labels[rows]
+        faults += reader.faults()
+        raise_faults(str(folder), faults)
+        return Dataset(**parts, class_names=classes["train"], test_rows=rows)
 
     def class_names(self, data_dir: Path) -> tuple[str, ...]:
         return _class_folders(self._folder(data_dir), "train")
@@ -119,74 +116,142 @@ def _class_folders(folder: Path, part: str) -> tuple[str, ...]:
     return names
 
 
-def _image_files(folder: Path) -> list[str]:
+def _class_faults(classes: Mapping[str, Sequence[str]]) -> list[str]:
+    faults = []
+    for one, other in (("train", "test"), ("test", "train")):
+        lacking = sorted(set(classes[one]) - set(classes[other]))
+        if lacking:
+            words = "class" if len(lacking) == 1 else f"{len(lacking)} classes"
+            faults.append(f"{words} {_first(lacking)} in {one}/, but not in {other}/")
+    return faults
+
+
+def _image_files(folder: Path, part: str, name: str, faults: list[str]) -> list[str]:
     from PIL import Image
 
     extensions = Image.registered_extensions()
-    files, others = [], []
-    for entry in _entries(folder):
-        if entry.is_dir():
-            raise DataError(f"{entry.path} is a folder; images must lie directly in {folder}")
+    files, others, folders = [], [], []
+    for entry in _entries(folder / part / name):
         known = Path(entry.name).suffix.lower() in extensions
-        (files if known else others).append(entry.path)
+        (folders if entry.is_dir() else files if known else others).append(entry.path)
+    where = f"{part}/{name}"
+    if folders:
+        names = _first([Path(path).name for path in folders])
+        faults.append(f"{where} holds folders ({names}); images must lie directly in it")
     if not files:
-        raise DataError(f"{folder} has no image files")
+        faults.append(f"{where} has no image files")
     if others:
-        logger.warning("%s: %d files are no images (%s, ...)", folder, len(others), others[0])
+        logger.warning(
+            "%s: %d files are no images (%s)",
+            folder / where,
+            len(others),
+            _first([Path(path).name for path in others]),
+        )
     return files
 
 
-@dataclass(frozen=True)
-class _ImageForm:
-    """What every image must be, as far as the configuration or the first image has said."""
+@dataclass
+class _Reader:
+    """Reads images into arrays, and notes of each file what is wrong with it."""
 
+    folder: Path
     size: tuple[int, int] | None
     channels: int | None
-    resize: bool
-    convert: bool
-    first: str = ""
+    #: Files by their size, and by their number of channels, where the configuration says none.
+    sizes: dict[tuple[int, int], list[str]] = field(default_factory=dict)
+    kinds: dict[int, list[str]] = field(default_factory=dict)
+    unreadable: list[str] = field(default_factory=list)
+    deep: list[str] = field(default_factory=list)
+
+    def read(self, files: Sequence[str]) -> np.ndarray | None:
+        """Return the images of files; with faults, what is in the array means nothing."""
+        images = None
+        for row, path in enumerate(files):
+            pixels = self._pixels(path)
+            if pixels is None:
+                continue
+            if images is None:
+                images = np.empty((len(files), *pixels.shape), dtype=np.uint8)
+            # Else it is a fault, told at the end.
+            if pixels.shape == images.shape[1:]:
+                images[row] = pixels
+        return images
+
+    def faults(self) -> list[str]:
+        """Return what is wrong with the files read so far, a line a kind."""
+        faults = []
+        if self.unreadable:
+            words = _of_files(self.unreadable, "cannot", "cannot")
+            faults.append(f"{words} be read as images: {_first(self.unreadable)}")
+        if self.deep:
+            words = _of_files(self.deep, "has", "have")
+            faults.append(f"{words} more than 8 bits a channel: {_first(self.deep)}; convert them")
+        if self.size is None and len(self.sizes) > 1:
+            height, width = max(self.sizes, key=lambda size: len(self.sizes[size]))
+            forms = {f"{h}x{w}": files for (h, w), files in self.sizes.items()}
+            faults.append(
+                f"images have {len(self.sizes)} sizes (height x width): {_of_forms(forms)}; set "
+                f"datasets.<name>.image_size to scale all to one, such as "
+                f"image_size: [{height}, {width}]"
+            )
+        if self.channels is None and len(self.kinds) > 1:
+            forms = {{1: "grey", 3: "colour"}[k]: files for k, files in self.kinds.items()}
+            faults.append(
+                f"images are grey and colour: {_of_forms(forms)}; set datasets.<name>.channels to "
+                f"convert all, to grey with channels: 1 or to colour with channels: 3"
+            )
+        return faults
+
+    def _pixels(self, path: str) -> np.ndarray | None:
+        from PIL import Image
+
+        name = Path(path).relative_to(self.folder).as_posix()
+        try:
+            image = _upright(path)
+        # Decoders raise OSError, SyntaxError, ValueError, struct.error and others.
+        except Exception as error:
+            self.unreadable.append(f"{name} ({_reason(path, error)})")
+            return None
+        if image.mode[0] in "IF":
+            self.deep.append(f"{name} (mode {image.mode})")
+            return None
+        size, channels = image.size[::-1], 1 if image.mode in ("1", "L", "LA", "La") else 3
+        self.sizes.setdefault(size, []).append(name)
+        self.kinds.setdefault(channels, []).append(name)
+        mode = "L" if (self.channels or channels) == 1 else "RGB"
+        if image.mode != mode:
+            image = image.convert(mode)
+        if self.size not in (None, size):
+            image = image.resize(self.size[::-1], Image.Resampling.BILINEAR)
+        pixels = np.asarray(image)
+        return pixels[..., None] if pixels.ndim == 2 else pixels
 
 
-def _read_images(files: Sequence[str], form: _ImageForm) -> tuple[np.ndarray, _ImageForm]:
-    images = None
-    for row, path in enumerate(files):
-        pixels, form = _read_image(path, form)
-        if images is None:
-            images = np.empty((len(files), *form.size, form.channels), dtype=np.uint8)
-        images[row] = pixels.reshape(images.shape[1:])
-    return images, form
+def _upright(path: str) -> Image.Image:
+    from PIL import Image, ImageOps
+
+    with Image.open(path) as image:
+        image.load()
+        return ImageOps.exif_transpose(image)
 
 
-def _read_image(path: str, form: _ImageForm) -> tuple[np.ndarray, _ImageForm]:
-    from PIL import Image
+def _reason(path: str, error: Exception) -> str:
+    if Path(path).stat().st_size == 0:
+        return "empty"
+    # Pillow repeats the path.
+    words = str(error).partition(" file ")[0] if path in str(error) else str(error)
+    return " ".join(words.split())[:80] or type(error).__name__
 
-    try:
-        with Image.open(path) as image:
-            image.load()
-    # Decoders raise OSError, SyntaxError, ValueError, struct.error and others.
-    except Exception as error:
-        raise DataError(f"{path} cannot be read as an image: {error}") from error
-    if image.mode[0] in "IF":
-        raise DataError(f"{path} has more than 8 bits a channel (mode {image.mode}); convert it")
-    size, channels = image.size[::-1], 1 if image.mode in ("1", "L", "LA", "La") else 3
-    if not form.first:
-        form = _ImageForm(
-            form.size or size, form.channels or channels, form.resize, form.convert, path
-        )
-    if size != form.size and not form.resize:
-        raise DataError(
-            f"{path} has {size[0]}x{size[1]} pixels (height x width), but {form.first} has "
-            f"{form.size[0]}x{form.size[1]}; set datasets.<name>.image_size to scale all images"
-        )
-    if channels != form.channels and not form.convert:
-        kinds = {1: "grey", 3: "colour"}
-        raise DataError(
-            f"{path} is {kinds[channels]}, but {form.first} is {kinds[form.channels]}; set "
-            f"datasets.<name>.channels to convert all images"
-        )
-    mode = "L" if form.channels == 1 else "RGB"
-    if image.mode != mode:
-        image = image.convert(mode)
-    if size != form.size:
-        image = image.resize(form.size[::-1], Image.Resampling.BILINEAR)
-    return np.asarray(image), form
+
+def _of_files(files: Sequence[str], one: str, several: str) -> str:
+    return f"1 file {one}" if len(files) == 1 else f"{len(files):,} files {several}"
+
+
+def _of_forms(forms: Mapping[str, Sequence[str]]) -> str:
+    most = sorted(forms, key=lambda form: -len(forms[form]))
+    words = [f"{form} ({len(forms[form]):,}: {_first(forms[form])})" for form in most[:_NAMED]]
+    return ", ".join([*words, *(["..."] if len(most) > _NAMED else [])])
+
+
+def _first(names: Sequence[str]) -> str:
+    return ", ".join([*names[:_NAMED], *(["..."] if len(names) > _NAMED else [])])

@@ -16,7 +16,7 @@ from epistemic_calibration.data._download import (
     check_reachable,
     socket_timeout,
 )
-from epistemic_calibration.data.base import DataError, DataSource, ImageDataset, logger
+from epistemic_calibration.data.base import DataError, Dataset, DataSource, logger
 from epistemic_calibration.parameters import parameter
 
 _CLASSES = {
@@ -62,7 +62,7 @@ class Torchvision(DataSource):
         description="class of torchvision.datasets"
     )
 
-    def load(self, data_dir: Path) -> ImageDataset:
+    def load(self, data_dir: Path) -> Dataset:
         from torchvision import datasets
 
         dataset_class = getattr(datasets, self.name)
@@ -81,7 +81,7 @@ class Torchvision(DataSource):
             chosen = self.chosen_rows(labels, part)
             parts[f"x_{part}"] = images.reshape(*images.shape[:3], -1)[chosen]
             parts[f"y_{part}"] = labels[chosen]
-        return ImageDataset(
+        return Dataset(
             **parts, class_names=_CLASSES[self.name], test_rows=np.arange(len(labels))[chosen]
         )
 

@@ -1,6 +1,6 @@
-"""From images to latents: encoders, and what is done with the features they return.
+"""From inputs to latents: encoders, and what is done with the features they return.
 
-An *encoder* is a file of this folder that says how an image becomes a vector of features:
+An *encoder* is a file of this folder that says how an input becomes a vector of features:
 see `epistemic_calibration.latents.base.Encoder`.
 """
 

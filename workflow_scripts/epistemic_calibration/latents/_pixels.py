@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from epistemic_calibration.data.base import ImageDataset
+from epistemic_calibration.data.base import Dataset
 
 
 def flat_pixels(images: np.ndarray) -> np.ndarray:
@@ -28,4 +28,4 @@ def flat_pixels(images: np.ndarray) -> np.ndarray:
     array([[1., 1., 1.],
            [1., 1., 1.]], dtype=float32)
     """
-    return ImageDataset.pixels(images).reshape(len(images), math.prod(images.shape[1:]))
+    return Dataset.pixels(images).reshape(len(images), math.prod(images.shape[1:]))

@@ -77,6 +77,6 @@ class Autoencoder(Encoder):
 
         # Initial weights are drawn, only to be overwritten.
         with torch.random.fork_rng(devices=[]):
-            network = ConvolutionalAutoencoder(self.image_shape_, self.latent_size)
+            network = ConvolutionalAutoencoder(self.input_shape_, self.latent_size)
         network.load_state_dict({name: torch.from_numpy(value) for name, value in state.items()})
         self.network_ = network.eval()

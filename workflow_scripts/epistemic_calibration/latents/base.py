@@ -1,4 +1,4 @@
-"""What every encoder shares: its contract, its checks of images, its file of weights."""
+"""What every encoder shares: its contract, its checks of inputs, its file of weights."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ if TYPE_CHECKING:
 
 @dataclass(kw_only=True, eq=False)
 class Encoder(ABC):
-    """Turns images into latents, the features that methods are fitted on.
+    """Turns inputs into latents, the features that methods are fitted on.
 
     An encoder is a file ``NAME.py`` of this folder with one subclass, decorated as this class
     is; its fields, made by `epistemic_calibration.parameters.parameter`, are its parameters
     and the keys of its block in the configuration. It implements ``_fit``, ``_encode``,
     ``_state`` and ``_restore``, and ``_reconstruct`` where ``reconstructs`` is set; they get
-    images that have been checked. Heavy libraries are imported inside the methods, since the
+    inputs that have been checked. Heavy libraries are imported inside the methods, since the
     class is read whenever a run is planned.
 
     Attributes
     ----------
-    image_shape_ : (height, width, channels)
-        Of the training images; set by `fit` and `load`.
+    input_shape_ : (height, width, channels) or (n_features,)
+        Of the training inputs; set by `fit` and `load`.
     metadata_ : dict of str to str
         What was given to `save`; set by `load`.
 
@@ -45,55 +45,58 @@ class Encoder(ABC):
     #: Whether the encoder can turn latents back into images.
     reconstructs: ClassVar[bool] = False
 
+    #: Whether inputs may be features instead of images.
+    takes_features: ClassVar[bool] = False
+
     #: Seed of everything that is drawn.
     random_state: int = 0
 
     # No annotations, which would make these fields.
-    image_shape_ = None
+    input_shape_ = None
     metadata_ = None
     _history = ()
 
     def fit(self, x_train: np.ndarray) -> Self:
-        """Learn from the training images how to encode.
+        """Learn from the training inputs how to encode.
 
         Parameters
         ----------
         x_train : ndarray of shape (n_samples, height, width, channels)
-            uint8, or floating point in [0, 1]; at least one image.
+            Images, uint8 or floating point in [0, 1]; where the encoder ``takes_features``, also
+            features of shape (n_samples, n_features). At least one.
 
         Raises
         ------
         ValueError
-            If the images are not as above, or a parameter is out of its range.
+            If the inputs are not as above, or a parameter is out of its range.
         FloatingPointError
             If training does not stay finite.
         """
-        images = checked_images(x_train)
-        if len(images) == 0:
-            raise ValueError("images is empty; at least one image is needed")
-        self._fit(images)
-        self.image_shape_ = images.shape[1:]
+        inputs = self._checked(x_train)
+        if len(inputs) == 0:
+            raise ValueError("images is empty; at least one input is needed")
+        self._fit(inputs)
+        self.input_shape_ = inputs.shape[1:]
         return self
 
     def encode(self, images: np.ndarray) -> np.ndarray:
-        """Return the latents of images: float32, (n_samples, n_features).
+        """Return the latents of inputs: (n_samples, n_features), of images float32.
 
         Parameters
         ----------
         images : ndarray of shape (n_samples, height, width, channels)
-            uint8, or floating point in [0, 1]; of the training images' height, width and
-            channels.
+            Inputs as of `fit`, of the shape of those it was fitted on.
 
         Raises
         ------
         RuntimeError
             If the encoder is not fitted.
         ValueError
-            If the images are not as above.
+            If the inputs are not as above.
         FloatingPointError
             If a latent is not finite.
         """
-        latents = self._encode(self._images_like_those_fitted_on(images))
+        latents = self._encode(self._like_those_fitted_on(images))
         if not np.isfinite(latents).all():
             raise FloatingPointError(
                 f"the encoder {self.name()!r} gives latents that are not finite"
@@ -112,7 +115,7 @@ class Encoder(ABC):
         """
         if not self.reconstructs:
             raise NotImplementedError(f"the encoder {self.name()!r} does not reconstruct images")
-        return self._reconstruct(self._images_like_those_fitted_on(images))
+        return self._reconstruct(self._like_those_fitted_on(images))
 
     def history(self) -> pd.DataFrame:
         """Return the course of training, one row an epoch.
@@ -149,7 +152,7 @@ class Encoder(ABC):
         parameters.pop("device", None)
         record = {
             "encoder": self.name(),
-            "image_shape": self.image_shape_,
+            "input_shape": self.input_shape_,
             "metadata": dict(metadata or {}),
             "parameters": parameters,
         }
@@ -175,7 +178,7 @@ class Encoder(ABC):
             name = record["encoder"]
             if name == cls.name():
                 encoder = cls(**record["parameters"])
-                encoder.image_shape_ = tuple(record["image_shape"])
+                encoder.input_shape_ = tuple(record["input_shape"])
                 encoder.metadata_ = record["metadata"]
                 encoder._restore(state)
                 return encoder
@@ -193,11 +196,11 @@ class Encoder(ABC):
 
     @abstractmethod
     def _fit(self, images: np.ndarray) -> None:
-        """Fit on images, uint8 or float32 in [0, 1], at least one; they must not be changed."""
+        """Fit on checked inputs, at least one; they must not be changed."""
 
     @abstractmethod
     def _encode(self, images: np.ndarray) -> np.ndarray:
-        """Return the latents of images, uint8 or float32 in [0, 1], as float32."""
+        """Return the latents of checked inputs, those of images as float32."""
 
     def _reconstruct(self, images: np.ndarray) -> np.ndarray:
         """Return what `reconstruct` is to return."""
@@ -209,7 +212,7 @@ class Encoder(ABC):
 
     @abstractmethod
     def _restore(self, state: dict[str, np.ndarray]) -> None:
-        """Take back what `_state` returned; ``image_shape_`` is set already.
+        """Take back what `_state` returned; ``input_shape_`` is set already.
 
         Raises
         ------
@@ -218,18 +221,24 @@ class Encoder(ABC):
         """
 
     def _check_fitted(self) -> None:
-        if self.image_shape_ is None:
+        if self.input_shape_ is None:
             raise RuntimeError(f"the encoder {self.name()!r} is not fitted; call fit first")
 
-    def _images_like_those_fitted_on(self, images: np.ndarray) -> np.ndarray:
+    def _checked(self, inputs: Any) -> np.ndarray:
+        if self.takes_features and np.ndim(inputs) == 2:
+            return checked_features(inputs)
+        return checked_images(inputs)
+
+    def _like_those_fitted_on(self, inputs: np.ndarray) -> np.ndarray:
         self._check_fitted()
-        images = checked_images(images)
-        if images.shape[1:] != self.image_shape_:
+        inputs = self._checked(inputs)
+        if inputs.shape[1:] != self.input_shape_:
+            axes = "(height, width, channels)" if len(self.input_shape_) == 3 else "(n_features,)"
             raise ValueError(
-                f"images have shape {images.shape[1:]}; the encoder {self.name()!r} was fitted on "
-                f"{self.image_shape_} (height, width, channels)"
+                f"images have shape {inputs.shape[1:]}; the encoder {self.name()!r} was fitted on "
+                f"{self.input_shape_} {axes}"
             )
-        return images
+        return inputs
 
 
 def checked_images(images: Any) -> np.ndarray:
@@ -265,6 +274,36 @@ def checked_images(images: Any) -> np.ndarray:
                 f"pixels must lie in [0, 1]"
             )
     return images
+
+
+def checked_features(features: Any) -> np.ndarray:
+    """Return features as floating-point numbers; those that are so already, as they are.
+
+    Parameters
+    ----------
+    features : array of shape (n_samples, n_features)
+        Finite floating-point numbers; their precision is kept, since it is scaling that brings
+        them to the size that float32 is fit for.
+
+    Raises
+    ------
+    ValueError
+        If they are not.
+
+    Examples
+    --------
+    >>> checked_features(np.ones((2, 8))).dtype
+    dtype('float64')
+    """
+    features = np.asarray(features)
+    if features.ndim != 2 or features.dtype.kind != "f":
+        raise ValueError(
+            f"features have shape {features.shape} and dtype {features.dtype}; they must be "
+            f"(n_samples, n_features), floating point"
+        )
+    if not np.isfinite(features).all():
+        raise ValueError("features have values that are NaN or infinite")
+    return features
 
 
 def check_positive_integer(name: str, value: Any, *, or_else: str = "") -> None:

@@ -80,7 +80,7 @@ class PrincipalComponents(Encoder):
 
     def _restore(self, state: dict[str, np.ndarray]) -> None:
         mean, components = state["mean"], state["components"]
-        n_pixels = math.prod(self.image_shape_)
+        n_pixels = math.prod(self.input_shape_)
         if mean.shape != (n_pixels,) or components.shape[1:] != (n_pixels,):
             raise ValueError(f"shapes {mean.shape} and {components.shape} for {n_pixels} pixels")
         self.mean_, self.components_ = mean, components

@@ -134,15 +134,24 @@ class Entry(Block):
 
 
 def _latents() -> type[Block]:
-    encoder = Field("autoencoder", description="what makes features of images")
-    scaling = Field("none", description="how features are scaled; none in the paper")
+    encoder = Field(
+        "auto",
+        description="what makes features of images; auto: autoencoder, or none where the inputs "
+        "are features",
+    )
+    scaling = Field(
+        "auto",
+        description="how latents are scaled; auto: none as in the paper, or standard where the "
+        "inputs are features",
+    )
+    scalings = typing.get_args(typing.get_type_hints(scale_latents)["scaling"])
     neighbors = Field(12, description="neighbours stored per test point, for all methods")
     return create_model(
         "Latents",
         __base__=Block,
-        __doc__="From images to features.",
-        encoder=(Literal[available_encoders()], encoder),
-        scaling=(typing.get_type_hints(scale_latents)["scaling"], scaling),
+        __doc__="From inputs to the features of methods.",
+        encoder=(Literal[("auto", *available_encoders())], encoder),
+        scaling=(Literal[("auto", *scalings)], scaling),
         n_neighbors=(Count, neighbors),
     )
 
@@ -204,11 +213,15 @@ def file_model() -> type[Any]:
     blocks: dict[str, Any] = {"latents": _latents(), "scores": Scores}
     blocks |= {name: class_model(load_encoder(name)) for name in available_encoders()}
     blocks = {name: (block, Field(default_factory=block)) for name, block in blocks.items()}
-    tasks = Field("all", description="classes that are the positive class of a task, in this order")
+    tasks = Field(
+        "all",
+        description="classes that are the positive class of a task, in this order; of two classes "
+        "one, by default the second",
+    )
     datasets = []
     for name in available_sources():
         cls = load_source(name)
-        source = Field(description="where its images come from")
+        source = Field(description="where its inputs come from")
         dataset = create_model(
             f"DatasetOf_{name}",
             __base__=Block,

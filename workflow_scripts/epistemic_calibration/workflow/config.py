@@ -56,6 +56,11 @@ class Dataset(Block):
     ----------
     source : dict
         ``source``, the name of the source, and the values of all of its keys.
+    encoder, scaling : str
+        As given, "auto" too: what that means depends on the inputs
+        (`epistemic_calibration.workflow.plan.Plan.encoding`).
+    encoder_parameters : dict
+        Values of the parameters of the encoder, of the autoencoder where it is "auto".
     """
 
     source: dict[str, Any]
@@ -328,7 +333,8 @@ def _neighbor_faults(
 
 def _dataset(block: Any, file: Any) -> Dataset:
     latents = _merged(file.latents, block.latents)
-    encoder = _merged(getattr(file, latents.encoder), getattr(block, latents.encoder))
+    name = "autoencoder" if latents.encoder == "auto" else latents.encoder
+    encoder = _merged(getattr(file, name), getattr(block, name))
     parameters = encoder.model_dump()
     return Dataset(
         source=block.model_dump(exclude={"tasks", "latents", "scores", *available_encoders()}),

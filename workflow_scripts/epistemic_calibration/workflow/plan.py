@@ -11,16 +11,18 @@ import sys
 from collections.abc import Mapping
 from functools import cache, cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from epistemic_calibration.data import (
     DataError,
     class_names_of,
+    has_features,
     has_label_counts,
     label_counts_inventory,
     raw_inventory,
     task_name,
 )
+from epistemic_calibration.latents import load_encoder
 from epistemic_calibration.methods import method_path, user_file
 from epistemic_calibration.paper.toy import load_experiment
 from epistemic_calibration.scoring._resamples import adequate_resamples
@@ -44,6 +46,14 @@ def stages() -> dict[str, Stage]:
         if hasattr(module, "STAGE"):
             found[path.stem] = module.STAGE
     return found
+
+
+class Encoding(NamedTuple):
+    """How the latents of a data set are made of its inputs."""
+
+    encoder: str
+    encoder_parameters: dict[str, Any]
+    scaling: str
 
 
 class Plan:
@@ -126,7 +136,7 @@ class Plan:
 
     @cache
     def class_names(self, dataset: str) -> tuple[str, ...]:
-        """Return the classes of a data set, without loading its images.
+        """Return the classes of a data set, without loading its inputs.
 
         Raises
         ------
@@ -139,13 +149,44 @@ class Plan:
             raise ValueError(f"datasets.{dataset}: {error}") from error
 
     @cache
+    def encoding(self, dataset: str) -> Encoding:
+        """Return how the latents of a data set are made, where "auto" too is one of the names.
+
+        Raises
+        ------
+        ValueError
+            If the encoder needs images and the data set has features, or which of them it has
+            cannot be told; the message names the data set.
+        """
+        block = self.config.datasets[dataset]
+        try:
+            features = has_features(block.source, self.data_dir)
+        except (DataError, ValueError) as error:
+            raise ValueError(f"datasets.{dataset}: {error}") from error
+        encoder = block.encoder
+        if encoder == "auto":
+            encoder = "none" if features else "autoencoder"
+        if features and not load_encoder(encoder).takes_features:
+            raise ValueError(
+                f"datasets.{dataset}.latents.encoder: {encoder} encodes images, and this data set "
+                f"has features, which need no encoder: set it to none or auto, here or at the top "
+                f"level"
+            )
+        scaling = block.scaling
+        if scaling == "auto":
+            scaling = "standard" if features else "none"
+        # With "auto" the parameters are those of the autoencoder.
+        parameters = {} if features else block.encoder_parameters
+        return Encoding(encoder, parameters, scaling)
+
+    @cache
     def raw_inventory(self, dataset: str) -> dict[str, Any]:
         """Return what tells the raw data of a data set from others."""
         return raw_inventory(self.config.datasets[dataset].source, self.data_dir)
 
     @cache
     def has_label_counts(self, dataset: str) -> bool:
-        """Return whether several labels of each test image of a data set are known.
+        """Return whether several labels of each test input of a data set are known.
 
         Raises
         ------
@@ -166,15 +207,25 @@ class Plan:
     def tasks(self, dataset: str) -> dict[str, int]:
         """Return the one-vs-all tasks of a data set: path-safe name -> positive class.
 
+        Two classes make one task, by default that of the second: the other would be the same
+        with the labels exchanged, and count one finding twice.
+
         Raises
         ------
         ValueError
-            If ``tasks`` names a class that the data set does not have, or two classes
-            have the same path-safe name.
+            If ``tasks`` names a class that the data set does not have, or both of two, or two
+            classes have the same path-safe name.
         """
         classes = self.class_names(dataset)
         chosen = self.config.datasets[dataset].tasks
-        chosen = classes if chosen == "all" else chosen
+        if chosen == "all":
+            chosen = classes if len(classes) > 2 else classes[1:]
+        elif len(classes) == 2 and set(chosen) == set(classes):
+            raise ValueError(
+                f"datasets.{dataset}.tasks: with two classes the tasks {chosen[0]!r} and "
+                f"{chosen[1]!r} are one with the labels exchanged, and would count each finding "
+                f"twice; name one"
+            )
         tasks: dict[str, int] = {}
         for name in chosen:
             if name not in classes:

@@ -1,0 +1,260 @@
+"""Features of the columns of a table: what each column is, and how it becomes numbers."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Sequence
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from epistemic_calibration.data.base import DataError, logger, raise_faults
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+#: Rows from which on a column without a repetition is an identifier.
+_MANY_ROWS = 20
+#: Categories that all columns together may have, one feature each.
+_MAX_CATEGORIES = 1000
+_DATE = re.compile(r"\s*\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}([T ].*)?\s*")
+_DECIMAL_COMMA = re.compile(r"\s*[-+]?\d*,\d+\s*")
+_ID_NAME = re.compile(r"(.*[ _.-])?(id|uuid|guid|index)|unnamed: ?0|", re.IGNORECASE)
+
+
+def encoded_features(
+    frame: pd.DataFrame,
+    train: np.ndarray,
+    test: np.ndarray,
+    *,
+    columns: Sequence[str] | None,
+    drop: Collection[str],
+    categorical: Collection[str],
+    missing: Literal["refuse", "median", "most_frequent"],
+    where: str,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the features of the training and of the test rows, in the order of the columns.
+
+    What is learnt (categories, what stands in for missing values) is learnt from the training
+    rows. A category that no training row has gives 0 in all features of its column.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        Without labels.
+    train, test : ndarray of int
+        Rows.
+    columns, drop, categorical, missing
+        Keys of `epistemic_calibration.data.table.Table`.
+    where : str
+        What messages call the table.
+
+    Returns
+    -------
+    ndarray, ndarray
+        float64, (n_train, n_features) and (n_test, n_features).
+
+    Raises
+    ------
+    DataError
+        If a column is not there, is no feature, or has missing values that are refused.
+    """
+    names = _chosen(frame, columns, drop, categorical, where)
+    kinds, faults = {}, []
+    # By all rows: of a part of them identifiers do not show.
+    for name in names:
+        kind = _kind(name, frame[name], name in categorical, name in (columns or ()))
+        if kind in ("number", "category"):
+            kinds[name] = kind
+        else:
+            faults.append(f"column {name!r} {kind}")
+    frame = frame[names].iloc[np.concatenate([train, test])].reset_index(drop=True)
+    n_train = len(train)
+    faults += _faults_of_missing(frame[list(kinds)], n_train, missing)
+    raise_faults(where, faults)
+    blocks, n_categories = [], {}
+    for name, kind in kinds.items():
+        if kind == "number":
+            blocks.append(_numbers(frame[name], n_train, missing))
+            continue
+        blocks.append(_indicators(name, text_of(frame[name]), n_train))
+        n_categories[name] = blocks[-1].shape[1]
+    if sum(n_categories.values()) > _MAX_CATEGORIES:
+        largest = max(n_categories, key=n_categories.__getitem__)
+        raise DataError(
+            f"{where}: the columns of text have {sum(n_categories.values()):,} categories, most of "
+            f"them {largest!r} ({n_categories[largest]:,}); at most {_MAX_CATEGORIES:,} can be "
+            f"features: leave columns out with datasets.<name>.drop"
+        )
+    logger.info(
+        "columns of numbers: %d, of categories: %d (%s)",
+        len(kinds) - len(n_categories),
+        len(n_categories),
+        ", ".join(f"{name}: {n}" for name, n in n_categories.items()) or "none",
+    )
+    features = np.concatenate(blocks, axis=1)
+    return features[:n_train], features[n_train:]
+
+
+def text_of(column: pd.Series) -> pd.Series:
+    """Return a column as text, whole numbers without a decimal point; missing values stay.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> text_of(pd.Series([1.0, 2.0])).tolist()
+    ['1', '2']
+    """
+    import pandas as pd
+
+    values = column.astype(object).where(column.notna(), None)
+    if pd.api.types.is_float_dtype(column):
+        whole = column.dropna().mod(1).eq(0).all()
+        words = [None if v is None else str(int(v)) if whole else repr(float(v)) for v in values]
+    else:
+        words = [None if v is None else str(v) for v in values]
+    return pd.Series(words, index=column.index, dtype=object)
+
+
+def _chosen(
+    frame: pd.DataFrame,
+    columns: Sequence[str] | None,
+    drop: Collection[str],
+    categorical: Collection[str],
+    where: str,
+) -> list[str]:
+    for key, given in (("columns", columns or ()), ("drop", drop), ("categorical", categorical)):
+        unknown = [name for name in given if name not in frame.columns]
+        if unknown:
+            raise DataError(
+                f"{where} has no column {unknown[0]!r} besides label and split (config key "
+                f"datasets.<name>.{key})"
+            )
+    names = [n for n in frame.columns if n not in drop and (columns is None or n in columns)]
+    if not names:
+        raise DataError(f"{where} has no columns left that could be features")
+    return names
+
+
+def _kind(name: str, column: pd.Series, is_category: bool, is_named: bool) -> str:
+    """Return "number" or "category", or what is wrong with a column, after its name."""
+    import pandas as pd
+
+    leave_out = f"leave it out with datasets.<name>.drop: [{name!r}]"
+    values = column.dropna()
+    if values.empty:
+        return f"is empty: {leave_out}"
+    if is_category:
+        return "category"
+    if pd.api.types.is_bool_dtype(values):
+        return "number"
+    if pd.api.types.is_numeric_dtype(values):
+        n_infinite = int(np.isinf(values.to_numpy(dtype=np.float64)).sum())
+        if n_infinite:
+            return f"has {n_infinite:,} infinite values"
+        if not is_named and _is_identifier(name, column):
+            return (
+                f"numbers the rows or identifies them: {leave_out}, or name it under columns if "
+                f"it is a feature"
+            )
+        return "number"
+    if not pd.api.types.is_string_dtype(values.astype(object).infer_objects()) and not isinstance(
+        column.dtype, pd.CategoricalDtype
+    ):
+        inner = pd.api.types.infer_dtype(values)
+        if inner == "boolean":
+            return "number"
+        if "date" in inner or "time" in inner or "period" in inner:
+            return f"holds dates or times, such as {values.iloc[0]}: {leave_out}"
+    words = text_of(values).str.strip()
+    if words.str.fullmatch(_DATE).mean() > 0.9:
+        return f"holds dates or times, such as {words.iloc[0]!r}: {leave_out}"
+    if words.str.fullmatch(_DECIMAL_COMMA).mean() > 0.5:
+        return (
+            f"holds numbers with decimal commas, such as {words.iloc[0]!r}: set "
+            f'datasets.<name>.decimal: ","'
+        )
+    others = words[pd.to_numeric(words, errors="coerce").isna()]
+    if others.empty and not isinstance(column.dtype, pd.CategoricalDtype):
+        return "number"
+    if len(others) <= len(words) / 2:
+        shown = ", ".join(map(repr, others.unique()[:3]))
+        return (
+            f"holds numbers, but for {len(others):,} values such as {shown}: if they mean that "
+            f"a value is missing, name them under datasets.<name>.missing_values; if the "
+            f"column's values are categories, name it under categorical"
+        )
+    n_distinct = words.nunique()
+    if len(words) >= _MANY_ROWS and n_distinct > len(words) / 2:
+        return (
+            f"has {n_distinct:,} different texts in {len(words):,} rows, such as "
+            f"{words.iloc[0]!r}, as identifiers and free text have: {leave_out}"
+        )
+    return "category"
+
+
+def _is_identifier(name: str, column: pd.Series) -> bool:
+    if len(column) < _MANY_ROWS or not column.is_unique or column.isna().any():
+        return False
+    values = column.to_numpy(dtype=np.float64)
+    if not np.all(values == np.round(values)):
+        return False
+    return np.ptp(values) + 1 == len(values) or _ID_NAME.fullmatch(name) is not None
+
+
+def _faults_of_missing(frame: pd.DataFrame, n_train: int, missing: str) -> list[str]:
+    counts = frame.isna().sum()
+    counts = counts[counts > 0]
+    if counts.empty:
+        return []
+    listed = ", ".join(f"{name} ({n:,})" for name, n in counts.head(10).items())
+    listed += f", ... ({len(counts)} columns)" if len(counts) > 10 else ""
+    if missing == "refuse":
+        return [
+            f"missing values in {listed}: set datasets.<name>.missing to median or most_frequent, "
+            f"which are those of the training rows, or leave the columns out with "
+            f"datasets.<name>.drop"
+        ]
+    logger.info("missing values filled in (%s): %s", missing, listed)
+    empty = [name for name in counts.index if frame[name].iloc[:n_train].isna().all()]
+    return [f"column {name!r} has no value in any training row" for name in empty]
+
+
+def _numbers(column: pd.Series, n_train: int, missing: str) -> np.ndarray:
+    import pandas as pd
+    from sklearn.impute import SimpleImputer
+
+    if not pd.api.types.is_numeric_dtype(column):
+        column = pd.to_numeric(column.astype(object))
+    values = column.to_numpy(dtype=np.float64, na_value=np.nan)[:, None]
+    if not np.isnan(values).any():
+        return values
+    return SimpleImputer(strategy=missing).fit(values[:n_train]).transform(values)
+
+
+def _indicators(name: str, words: pd.Series, n_train: int) -> np.ndarray:
+    from sklearn.impute import SimpleImputer
+    from sklearn.preprocessing import OneHotEncoder
+
+    values = words.str.strip().to_numpy(dtype=object, copy=True)[:, None]
+    lacking = np.array([value is None or value != value for value in values[:, 0]])
+    if lacking.any():
+        values[lacking] = None
+        imputer = SimpleImputer(missing_values=None, strategy="most_frequent")
+        values = imputer.fit(values[:n_train]).transform(values)
+    encoder = OneHotEncoder(handle_unknown="ignore", sparse_output=False, dtype=np.float64)
+    encoder.fit(values[:n_train])
+    known = set(encoder.categories_[0])
+    unknown = [value for value in values[n_train:, 0] if value not in known]
+    if unknown:
+        shown = sorted(set(unknown))
+        logger.warning(
+            "column %s: categories that no training row has, 0 in all of its features: %d in %d "
+            "of %d test rows (%s)",
+            name,
+            len(shown),
+            len(unknown),
+            len(values) - n_train,
+            ", ".join([*shown[:3], *(["..."] if len(shown) > 3 else [])]),
+        )
+    return encoder.transform(values)
