@@ -562,7 +562,7 @@ def test_an_unknown_key_of_any_source_is_named(config, source):
         ("datasets", {"x": 3}, "datasets.x: 3 should be a block of keys and values"),
         ("datasets", {"x": {"path": "y"}}, "datasets.x: missing key(s) source"),
         ("benchmark", [], "benchmark: [] should have at least 1 item, not 0"),
-        ("methods", {"p": {"predictions": "x.npz"}}, "methods.p.predictions: 'x.npz' does not "),
+        ("methods", {"p": {"predictions": "x.csv"}}, "methods.p.predictions: 'x.csv' does not "),
         (
             "methods",
             {"p": {"predictions": "{task}.npz", "k": 3}},

@@ -6,7 +6,7 @@ each module imports only what it uses.
 
 __version__ = "0.1.0"
 
-__all__ = ["Evaluation", "__version__", "evaluate", "metrics"]
+__all__ = ["ClassEvaluation", "Evaluation", "__version__", "evaluate", "metrics"]
 
 
 def __getattr__(name):
@@ -15,6 +15,8 @@ def __getattr__(name):
 
     if name in ("Evaluation", "evaluate"):
         return getattr(import_module("epistemic_calibration.evaluation"), name)
+    if name == "ClassEvaluation":
+        return import_module("epistemic_calibration._class_evaluation").ClassEvaluation
     if name == "metrics":
         return import_module("epistemic_calibration.metrics")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,6 +1,7 @@
 from epistemic_calibration import metrics as metrics
+from epistemic_calibration._class_evaluation import ClassEvaluation as ClassEvaluation
 from epistemic_calibration.evaluation import Evaluation as Evaluation
 from epistemic_calibration.evaluation import evaluate as evaluate
 
 __version__: str
-__all__ = ["Evaluation", "__version__", "evaluate", "metrics"]
+__all__ = ["ClassEvaluation", "Evaluation", "__version__", "evaluate", "metrics"]

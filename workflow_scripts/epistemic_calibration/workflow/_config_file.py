@@ -111,10 +111,10 @@ class Entry(Block):
     file: Annotated[str, Field(pattern=r"\.py$")] | None = Field(
         None, description="path of a .py file that defines a method"
     )
-    predictions: Annotated[str, Field(pattern=r"\{task\}.*\.(npz|csv)$")] | None = Field(
+    predictions: Annotated[str, Field(pattern=r"(\{task\}.*\.(npz|csv)|\.npz)$")] | None = Field(
         None,
         description="path of a file of predictions, .npz or .csv, with {task} in it and, where "
-        "they differ, {dataset} and {seed}",
+        "they differ, {dataset} and {seed}; without {task}, an .npz of all classes",
     )
     label: Text | None = Field(None, description="name in tables and figures")
     datasets: Distinct[str] | None = Field(None, description="data sets it runs on; else all")
