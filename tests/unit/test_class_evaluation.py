@@ -82,7 +82,7 @@ def test_classes_are_evaluations_of_each_against_the_others(result):
     frame = result.to_frame()
     for c, name in enumerate(NAMES):
         single = evaluate(
-            (Y == c).astype(int),
+            (c == Y).astype(int),
             ROWS[:, :, c],
             n_positive=COUNTS[:, c],
             n_labels=COUNTS.sum(axis=1),
@@ -94,7 +94,7 @@ def test_classes_are_evaluations_of_each_against_the_others(result):
         assert sizes.share.estimate == pytest.approx(single.second_order.share.estimate)
         of_class = frame[frame["class"] == name].set_index("metric")
         assert of_class.loc["tece_corrected", "value"] == found.estimate
-        assert of_class.loc["class_share", "value"] == np.mean(Y == c)
+        assert of_class.loc["class_share", "value"] == np.mean(c == Y)
         assert of_class.loc["reported_share", "ci_low"] == sizes.share.ci_low
     estimates = [error.estimate for error in result.classwise.classes]
     assert result.worst_class == NAMES[int(np.argmax(estimates))]
@@ -286,7 +286,7 @@ def test_comparison_knows_groups_and_refuses_others():
     with pytest.raises(ValueError, match="a and b differ in which inputs are of one group"):
         compare({"a": first, "b": other})
     named = as_predictions(y, rows, groups=of_copy, class_names=NAMES)
-    with pytest.raises(ValueError, match="the classes of a are .*'cat'"):
+    with pytest.raises(ValueError, match=r"the classes of a are .*'cat'"):
         compare({"a": named, "b": first})
     binary = as_predictions((y > 0).astype(int), rows[:, :, 0], groups=of_copy)
     with pytest.raises(ValueError, match="a has 3 classes and b has 2"):

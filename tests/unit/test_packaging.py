@@ -86,9 +86,7 @@ def test_the_lock_holds_every_extra():
         for line in (ROOT / "envs" / "requirements.lock").read_text().splitlines()
     }
     wanted = {
-        re.match(r"[\w.-]+", requirement)[0]
-        for entries in extras.values()
-        for requirement in entries
+        re.match(r"[\w.-]+", requirement)[0] for entries in extras.values() for requirement in entries
     }
     assert wanted <= locked
 
