@@ -553,7 +553,7 @@ def test_a_file_of_several_classes(tmp_path, caplog):
     arrays = read_predictions(path)
     accepted_classes(arrays, NAMES)
     np.testing.assert_array_equal(arrays["label_counts"], counts)
-    np.testing.assert_array_equal(arrays["groups"], np.repeat([1, 0], 100))
+    np.testing.assert_array_equal(arrays["groups"], np.repeat([0, 1], 100))
     assert not arrays["exchangeable"]
     assert "200 samples, 7 hypotheses, 3 classes" in caplog.text
     assert "groups are the array 'groups'" in caplog.text
@@ -602,9 +602,12 @@ def test_groups_of_a_table_and_of_an_archive(tmp_path, table, caplog, name, grou
     for path in (table({"y_true": Y_TRUE, name: of, **MEMBERS}), tmp_path / "mine.npz"):
         arrays = read_predictions(path, groups=groups)
         accepted(arrays)
-        np.testing.assert_array_equal(arrays["groups"], CLASSES)
+        # Numbered as they first appear, whatever they are called.
+        np.testing.assert_array_equal(arrays["groups"], pd.factorize(CLASSES)[0])
         with pytest.raises(PredictionsError, match=r"has no (column|array) 'site' of groups"):
             read_predictions(path, groups="site")
+        with pytest.raises(PredictionsError, match=r"(column|array) 'y_true' cannot be"):
+            read_predictions(path, groups="y_true")
     assert f"groups are the column '{name}'" in caplog.text
     of[3] = ""
     path = table({"y_true": Y_TRUE, name: of, **MEMBERS})

@@ -241,6 +241,15 @@ def test_two_classes_in_one_file_are_the_task_and_its_complement(tmp_path):
     np.testing.assert_array_equal(dog["y_true"], y_test)
 
 
+def test_a_file_of_one_task_may_have_the_rest_as_a_class(tmp_path, labels):
+    h = RNG.random((30, 5))
+    changes = {"hypotheses": np.stack([1 - h, h], axis=2), "y_true": Y_TEST == 1}
+    changes["class_names"] = None
+    _, (dog,) = of_all_classes(tmp_path, labels, ("dog",), **changes)
+    assert set(dog) == {"hypotheses", "y_true"}
+    np.testing.assert_allclose(dog["hypotheses"], h, atol=1e-6)
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [

@@ -55,6 +55,7 @@ def draw(e: ClassEvaluation, inputs: ClassInputs, path: str | Path | None) -> Fi
         if e.reported_error is not None and e.n_samples > 1:
             sizes = size_curve(e, inputs)
         draw_size(right, sizes, seen=e.second_order is not None, title="Right size?")
+        right.locator_params(axis="x", nbins=3)
 
     return figure_of(panels, path, height=0.4)
 

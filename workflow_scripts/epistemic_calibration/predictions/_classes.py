@@ -291,7 +291,9 @@ def to_groups(value: Any, n_samples: int) -> np.ndarray:
             f"{np.isnan(groups).argmax()} (counted from 0): inputs of unknown group would be one "
             f"group"
         )
-    values, labels = np.unique(groups, return_inverse=True)
+    values, first, labels = np.unique(groups, return_index=True, return_inverse=True)
+    # By their first samples, so that nothing random depends on what they are called.
+    labels = np.argsort(np.argsort(first))[labels]
     if len(values) < 2 <= n_samples:
         raise PredictionsError(
             f"groups are all {values[0].item()!r}: without two groups or more nothing can be said"

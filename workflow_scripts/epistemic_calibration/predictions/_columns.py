@@ -75,6 +75,8 @@ def take_columns(
         )
     if "y_true" not in position:
         raise PredictionsError(f"lacks the column y_true{_instead_of_labels(list(position))}")
+    if groups in _KNOWN and groups != GROUPS:
+        raise PredictionsError(f"column {groups!r} cannot be the groups")
     if groups is not None and groups not in position:
         raise PredictionsError(f"has no column {groups!r} of groups; it has {listed(position)}")
     of_groups = GROUPS if groups is None else groups

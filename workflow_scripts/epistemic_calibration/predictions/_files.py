@@ -112,6 +112,8 @@ def _read_npz(path: Path, selection: str | Sequence[str] | None, groups: str | N
                 f"lacks {' and '.join(missing)}; it holds "
                 f"{listed(found) if found else 'nothing'}{hint or f': write it by {_SAVE}'}"
             )
+        if groups in (*_ARRAYS, source) and groups != GROUPS:
+            raise PredictionsError(f"array {groups!r} cannot be the groups")
         if groups is not None and groups not in found:
             raise PredictionsError(f"has no array {groups!r} of groups; it holds {listed(found)}")
         of_groups = GROUPS if groups is None else groups
