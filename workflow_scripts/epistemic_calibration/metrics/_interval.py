@@ -26,7 +26,7 @@ def invert(estimate: float, variance_at_zero: float, slope: float, z: float) -> 
     return max(0.0, ends(estimate)[0]), ends(max(estimate, 0.0))[1]
 
 
-def smallest_detectable(cumulants: Cumulants, level: float) -> float:
+def smallest_detectable(cumulants: Cumulants, level: float, *, rtol: float = 1e-9) -> float:
     """Return the error that a one-sided test at 1 − level finds with probability `POWER`.
 
     The estimate with mean t is taken as a χ² of the same variance and skewness. As normal it
@@ -51,7 +51,7 @@ def smallest_detectable(cumulants: Cumulants, level: float) -> float:
     high = 2 * low
     while excess(high) < 0:
         low, high = high, 2 * high
-    return float(brentq(excess, low, high, xtol=1e-15, rtol=1e-9))
+    return float(brentq(excess, low, high, xtol=1e-15, rtol=rtol))
 
 
 def detectable(variance_at_zero: float, slope: float, critical: float) -> float:
