@@ -215,3 +215,56 @@ def test_a_reader_that_has_seen_enough_is_no_fault(npz):
         env={**os.environ, "PYTHONPATH": str(SCRIPTS)},
     )
     assert done.stderr == ""
+
+
+# Several classes and groups.
+
+OF_CLASSES = RNG.dirichlet([1, 1, 1], (N, 4))
+CLASSES = RNG.integers(0, 3, N)
+
+
+@pytest.fixture
+def classes(tmp_path):
+    path = tmp_path / "classes.npz"
+    np.savez(path, hypotheses=OF_CLASSES.transpose(1, 0, 2), y_true=CLASSES)
+    return path
+
+
+def test_several_classes_are_scored_drawn_and_compared(capsys, classes, tmp_path):
+    code, out, err = run(capsys, "score", classes, "--output", tmp_path / "s.csv")
+    expected = evaluate(CLASSES, OF_CLASSES.astype(np.float32))
+    assert (code, out, err) == (0, f"{expected}\n", "")
+    table = pd.read_csv(tmp_path / "s.csv")
+    assert table["metric"].tolist() == expected.to_frame()["metric"].tolist()
+    found = json.loads(run(capsys, "score", classes, "--json", "--axes", "hnc")[1])
+    assert found == expected.to_dict()
+    assert run(capsys, "plot", classes, "--output", tmp_path / "f.pdf") == (0, "", "")
+    other = tmp_path / "other.npz"
+    np.savez(other, hypotheses=np.full((N, 2, 3), 1 / 3), y_true=CLASSES)
+    code, out, _ = run(capsys, "compare", classes, other)
+    assert code == 0 and "TECE is a mean over 3 classes" in out
+    code, _, err = run(capsys, "score", classes, "--axes", "nch")
+    assert code == 1 and "axes='nch' says" in err
+
+
+def test_groups_are_taken_by_name_or_by_themselves(capsys, tmp_path):
+    rows = np.repeat(np.arange(N // 2), 2)
+    columns = {f"h{j}": HYPOTHESES[rows, j] for j in range(7)}
+    table = pd.DataFrame({"y_true": Y_TRUE[rows], **columns})
+    paths = [tmp_path / f"{name}.csv" for name in ("none", "groups", "patient")]
+    table.to_csv(paths[0], index=False)
+    table.assign(groups=rows).to_csv(paths[1], index=False)
+    table.assign(patient=[f"p{k}" for k in rows]).to_csv(paths[2], index=False)
+    code, out, err = run(capsys, "score", paths[0])
+    assert code == 0 and out.startswith(f"Evaluation of {N} inputs (")
+    assert err.count("\n") == 1 and err.startswith("epistemic-calibration score: warning: ")
+    assert f"{N // 2} of {N} samples repeat" in err and "--groups" in err
+    found = [run(capsys, "score", paths[1]), run(capsys, "score", paths[2], "--groups", "patient")]
+    for code, out, err in found:
+        assert (code, err) == (0, "")
+        assert out.startswith(f"Evaluation of {N} inputs in {N // 2} groups")
+    assert found[0] == found[1]
+    code, _, err = run(capsys, "score", paths[2])
+    assert code == 1 and "'patient'" in err
+    code, out, _ = run(capsys, "compare", paths[1], paths[2], "--groups", "groups")
+    assert code == 1

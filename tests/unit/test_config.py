@@ -677,7 +677,7 @@ def test_an_unknown_key_of_any_source_is_named(config, source):
             "([height, width] in pixels to which all images are scaled, such as [32, 32], or ",
         ),
         ("benchmark", [], "benchmark: [] should have at least 1 item, not 0"),
-        ("methods", {"p": {"predictions": "x.npz"}}, "methods.p.predictions: 'x.npz' does not "),
+        ("methods", {"p": {"predictions": "x.csv"}}, "methods.p.predictions: 'x.csv' does not "),
         (
             "methods",
             {"p": {"predictions": "{task}.npz", "k": 3}},

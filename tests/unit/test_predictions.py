@@ -28,6 +28,8 @@ HYPOTHESES = RNG.random((200, 7))
 VOTES = RNG.integers(0, 2, 200)
 MEMBERS = {f"h{j}": HYPOTHESES[:, j] for j in range(7)}
 P = HYPOTHESES[:, 0]
+N_LABELS = RNG.integers(0, 6, 200)
+N_POSITIVE = RNG.binomial(N_LABELS, 0.4)
 
 
 @pytest.fixture
@@ -371,12 +373,13 @@ def probabilities(n_classes, n_members=None):
         (probabilities(10), "of 10 classes by one model"),
         (probabilities(10).round(2), "of 10 classes by one model"),
         (np.tile([0.9, 0.1], (200, 1)), "of 2 classes by one model"),
-        (probabilities(2, 7), "give numpy.asarray(hypotheses)[:, :, 1]"),
-        (probabilities(2, 7).transpose(1, 0, 2), "give numpy.asarray(hypotheses)[:, :, 1].T"),
-        (list(probabilities(2, 7).transpose(1, 0, 2)), "asarray(hypotheses)[:, :, 1].T"),
-        (probabilities(2, 7).transpose(0, 2, 1), "give numpy.asarray(hypotheses)[:, 1, :]"),
-        (probabilities(5, 7), "asarray(hypotheses)[:, :, c], with y_true == c"),
-        (RNG.random((200, 7, 3)), "shape (200, 7, 3), three axes"),
+        (RNG.random((200, 7, 3)), "along none of which the values add up to 1"),
+        (RNG.normal(size=(200, 7, 3)), "If these are logits, give scipy.special.softmax"),
+        (probabilities(3, 7)[:199], "none of them with the 200 samples of y_true"),
+        (probabilities(3, 200), "may be 'nhc' or 'hnc'. Say which axis is which with axes="),
+        (np.full((200, 3, 3), 1 / 3), "may be 'nhc' or 'nch'"),
+        (probabilities(200, 7)[:7], "only axis 2 has the 200 samples of y_true and adds up to 1"),
+        (np.where(RNG.random((200, 7, 3)) < 0.1, np.nan, 0.3), "values that are NaN or infinite"),
         (HYPOTHESES.T, "It looks transposed: give numpy.transpose(hypotheses)"),
         (list(TENSOR.T), "It looks transposed"),
         (P, "shape (200,), expected (200, n_hypotheses). For a single hypothesis"),
@@ -424,6 +427,192 @@ def test_votes_that_are_all_right_are_told():
         accepted(as_predictions(Y_TRUE, votes), votes)
     with pytest.warns(UserWarning, match="the only one holds 0 and 1 alone"):
         accepted(as_predictions(Y_TRUE, VOTES[:, None]), VOTES[:, None])
+
+
+# Several classes.
+
+CLASSES = RNG.integers(0, 3, 200)
+OF_CLASSES = probabilities(3, 7)
+NAMES = ["cat", "dog", "eel"]
+TURNED = {
+    "nhc": OF_CLASSES,
+    "hnc": OF_CLASSES.transpose(1, 0, 2),
+    "nch": OF_CLASSES.transpose(0, 2, 1),
+    "chn": OF_CLASSES.transpose(2, 1, 0),
+    "hcn": OF_CLASSES.transpose(1, 2, 0),
+    "cnh": OF_CLASSES.transpose(2, 0, 1),
+}
+
+
+def accepted_classes(arrays, names=("0", "1", "2")):
+    np.testing.assert_allclose(arrays["hypotheses"], OF_CLASSES, rtol=1e-6, atol=1e-7)
+    assert arrays["hypotheses"].dtype == np.float32
+    np.testing.assert_array_equal(arrays["y_true"], CLASSES)
+    assert arrays["class_names"].tolist() == list(names)
+
+
+@pytest.mark.parametrize("order", TURNED)
+@pytest.mark.parametrize("declared", [True, False])
+def test_axes_are_told_apart_or_declared(tmp_path, order, declared):
+    given = {"y_true": CLASSES, "hypotheses": TURNED[order]}
+    accepted_classes(as_predictions(**given, axes=order.upper() if declared else None))
+    accepted_classes(as_predictions(CLASSES, list(torch.tensor(TURNED[order]))))
+    path = tmp_path / "mine.npz"
+    np.savez(path, **given, **({"axes": order} if declared else {}))
+    accepted_classes(read_predictions(path))
+    np.savez(path, **given, axes="nch" if order != "nch" else "nhc")
+    accepted_classes(read_predictions(path, axes=order))
+
+
+def test_axes_that_could_be_either_are_declared():
+    square = probabilities(3, 200)
+    for order, expected in (("nhc", square), ("hnc", square.transpose(1, 0, 2))):
+        arrays = as_predictions(CLASSES, square, axes=order)
+        np.testing.assert_allclose(arrays["hypotheses"], expected, atol=1e-7)
+    # Of two axes of the same length only one adds up to 1 for each of five names.
+    named = as_predictions(CLASSES, np.full((200, 3, 5), 0.2), class_names=list("abcde"))
+    assert named["hypotheses"].shape == (200, 3, 5)
+
+
+@pytest.mark.parametrize(
+    ("y_true", "class_names"),
+    [
+        (CLASSES, None),
+        (CLASSES.astype(float)[:, None], None),
+        (CLASSES, NAMES),
+        (np.array(NAMES)[CLASSES], NAMES),
+        (pd.Series(np.array(NAMES)[CLASSES], dtype="category"), np.array(NAMES)),
+        (CLASSES + 1, [1, 2, 3]),
+        (np.array([7, -1, 3])[CLASSES], [7, -1, 3]),
+        (CLASSES.astype(str), ["0", "1", "2"]),
+    ],
+)
+def test_forms_of_class_labels(y_true, class_names):
+    arrays = as_predictions(y_true, OF_CLASSES, class_names=class_names)
+    accepted_classes(arrays, ["0", "1", "2"] if class_names is None else map(str, class_names))
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"y_true": CLASSES + 1}, "labels such as 3, and must have the classes 0 to 2"),
+        ({"y_true": CLASSES + 1}, "if classes are counted from 1, subtract 1"),
+        ({"y_true": CLASSES - 1}, "labels such as -1"),
+        ({"y_true": CLASSES + 0.5}, "labels such as "),
+        ({"y_true": 10 * CLASSES}, "if these are names of classes, give them as class_names"),
+        ({"y_true": np.where(CLASSES, CLASSES, np.nan)}, "missing values (NaN), the first for"),
+        ({"y_true": np.eye(3)[CLASSES]}, "give y_true.argmax(axis=1)"),
+        ({"y_true": np.array(NAMES)[CLASSES]}, "give class_names, all names in the order of"),
+        (
+            {"y_true": np.array(["cat", "cow", "eel"])[CLASSES], "class_names": NAMES},
+            "y_true has 'cow', which class_names lacks: 'cat', 'dog', 'eel'",
+        ),
+        ({"class_names": ["a", "b"]}, "class_names has 2 names, and hypotheses of shape"),
+        ({"class_names": ["a", "a", "b"]}, "a vector of different names, got 'a', 'a', 'b'"),
+        ({"axes": "nhx"}, "axes must be the letters n (samples), h (hypotheses) and c"),
+        ({"axes": "hnc"}, "axes='hnc' says that its axis 1 is the samples: it has 7, y_true has"),
+        ({"axes": "nch"}, "axes='nch' says that its axis 1 is the classes"),
+        ({"hypotheses": 1.005 * OF_CLASSES / 1.0}, "add up to 1; got sums in [1.005"),
+        (
+            {
+                "hypotheses": np.where(
+                    np.arange(7)[:, None] == 2, np.eye(3)[CLASSES][:, None], OF_CLASSES
+                )
+            },
+            "hypotheses: number 2 is y_true itself, a leak of the labels",
+        ),
+        ({"prediction": P}, "prediction is not taken with several classes"),
+        ({"n_positive": CLASSES, "n_labels": CLASSES}, "give label_counts (n_samples, n_classes)"),
+        ({"label_counts": np.ones((200, 2))}, "label_counts has shape (200, 2); it must be (200,"),
+        ({"label_counts": np.full((200, 3), 0.5)}, "must be integers >= 0, got 0.5 for sample 0"),
+        ({"hypotheses": HYPOTHESES, "y_true": Y_TRUE, "axes": "nhc"}, "axes is for hypotheses of"),
+        ({"hypotheses": HYPOTHESES, "y_true": Y_TRUE, "class_names": "ab"}, "class_names is for"),
+        ({"groups": np.arange(199)}, "groups has shape (199,), expected (200,)"),
+        ({"groups": np.zeros(200)}, "groups are all 0.0"),
+        ({"groups": np.where(CLASSES, 1, np.nan)}, "groups has "),
+    ],
+)
+def test_faults_of_several_classes(changes, words):
+    with pytest.raises(PredictionsError, match=re.escape(words)):
+        as_predictions(**{"y_true": CLASSES, "hypotheses": OF_CLASSES, **changes})
+
+
+def test_a_file_of_several_classes(tmp_path, caplog):
+    caplog.set_level(logging.INFO)
+    path = tmp_path / "mine.npz"
+    counts = RNG.integers(0, 4, (200, 3))
+    np.savez(
+        path,
+        y_true=np.array(NAMES)[CLASSES],
+        hypotheses=OF_CLASSES,
+        class_names=NAMES,
+        label_counts=counts,
+        groups=np.repeat(["b", "a"], 100),
+        exchangeable=False,
+    )
+    arrays = read_predictions(path)
+    accepted_classes(arrays, NAMES)
+    np.testing.assert_array_equal(arrays["label_counts"], counts)
+    np.testing.assert_array_equal(arrays["groups"], np.repeat([0, 1], 100))
+    assert not arrays["exchangeable"]
+    assert "200 samples, 7 hypotheses, 3 classes" in caplog.text
+    assert "groups are the array 'groups'" in caplog.text
+    np.savez(path, y_true=np.array(NAMES)[CLASSES].astype(object), hypotheses=OF_CLASSES)
+    with pytest.raises(PredictionsError, match=r"save text, y_true\.astype\(str\)"):
+        read_predictions(path)
+
+
+def test_two_classes_are_a_binary_task(caplog):
+    caplog.set_level(logging.INFO)
+    two = np.stack([1 - HYPOTHESES, HYPOTHESES], axis=2)
+    counts = np.stack([N_LABELS - N_POSITIVE, N_POSITIVE], axis=1)
+    labels = np.array(["cat", "dog"])[Y_TRUE]
+    arrays = as_predictions(
+        labels, two.transpose(1, 0, 2), class_names=["cat", "dog"], label_counts=counts
+    )
+    accepted(arrays)
+    assert arrays["class_names"].tolist() == ["cat", "dog"]
+    np.testing.assert_array_equal(arrays["n_positive"], N_POSITIVE)
+    assert "two classes are a binary task: hypotheses are those of 'dog'" in caplog.text
+
+
+def test_repeated_samples_of_several_classes_are_counted_unless_groups_are_given():
+    rows = np.array([*range(200), *range(20)])
+    with pytest.warns(UserWarning, match=r"20 of 220 samples .*\(--groups in the command\)"):
+        as_predictions(CLASSES[rows], OF_CLASSES[rows])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        as_predictions(CLASSES[rows], OF_CLASSES[rows], groups=rows)
+        as_predictions(Y_TRUE[rows], HYPOTHESES[rows], groups=rows)
+
+
+def test_a_table_of_several_classes_is_refused_with_where_they_go(table):
+    columns = {f"h{j}_{name}": OF_CLASSES[:, j, 0] for j in range(2) for name in NAMES}
+    with pytest.raises(PredictionsError, match=r"several classes go in an \.npz"):
+        read_predictions(table({"y_true": CLASSES, **columns}))
+    with pytest.raises(PredictionsError, match=r"or all with hypotheses of shape .* an \.npz"):
+        read_predictions(table({"y_true": CLASSES, **MEMBERS}))
+
+
+@pytest.mark.parametrize(("name", "groups"), [("groups", None), ("patient", "patient")])
+def test_groups_of_a_table_and_of_an_archive(tmp_path, table, caplog, name, groups):
+    caplog.set_level(logging.INFO)
+    of = np.array(["x", "y", "z"])[CLASSES]
+    np.savez(tmp_path / "mine.npz", y_true=Y_TRUE, hypotheses=HYPOTHESES, **{name: of})
+    for path in (table({"y_true": Y_TRUE, name: of, **MEMBERS}), tmp_path / "mine.npz"):
+        arrays = read_predictions(path, groups=groups)
+        accepted(arrays)
+        # Numbered as they first appear, whatever they are called.
+        np.testing.assert_array_equal(arrays["groups"], pd.factorize(CLASSES)[0])
+        with pytest.raises(PredictionsError, match=r"has no (column|array) 'site' of groups"):
+            read_predictions(path, groups="site")
+        with pytest.raises(PredictionsError, match=r"(column|array) 'y_true' cannot be"):
+            read_predictions(path, groups="y_true")
+    assert f"groups are the column '{name}'" in caplog.text
+    of[3] = ""
+    path = table({"y_true": Y_TRUE, name: of, **MEMBERS})
+    with pytest.raises(PredictionsError, match="groups has missing values"):
+        read_predictions(path, groups=groups)
 
 
 # What a model reports.
@@ -570,9 +759,6 @@ def test_a_network_that_says_the_same_of_many_inputs_repeats_no_samples():
 
 
 # Several labels per input, and what goes with the hypotheses.
-
-N_LABELS = RNG.integers(0, 6, 200)
-N_POSITIVE = RNG.binomial(N_LABELS, 0.4)
 
 
 def test_several_labels_per_input_in_each_form(tmp_path):

@@ -198,6 +198,89 @@ def test_predictions_of_other_samples_are_refused(tmp_path, labels, y_true, mess
     assert not output.exists()
 
 
+ORDER = [2, 0, 1]
+
+
+def of_all_classes(tmp_path, labels, tasks=("dog", "T-shirt_top"), **changes):
+    """Import one file of all classes, in another order than the data set's."""
+    given = tmp_path / "given.npz"
+    hypotheses = np.random.default_rng(1).dirichlet([1, 1, 1], (30, 5))
+    arrays = {
+        "hypotheses": hypotheses,
+        "y_true": np.array(CLASSES)[Y_TEST],
+        "class_names": np.array(CLASSES)[ORDER],
+        **changes,
+    }
+    np.savez(given, **{name: array for name, array in arrays.items() if array is not None})
+    outputs = [str(tmp_path / f"{task}.npz") for task in tasks]
+    run(
+        "predictions",
+        {"digests": dict.fromkeys(tasks, file_digest(given))},
+        {"labels": labels, "predictions": [str(given)] * len(tasks)},
+        {"hypotheses": outputs},
+    )
+    return hypotheses, [read_npz(path)[0] for path in outputs]
+
+
+def test_one_file_of_all_classes_becomes_the_tasks(tmp_path, labels):
+    hypotheses, tasks = of_all_classes(tmp_path, labels)
+    for k, arrays in zip((1, 2), tasks, strict=True):
+        assert set(arrays) == {"hypotheses", "y_true"}
+        expected = hypotheses[:, :, ORDER.index(k)].astype(np.float32)
+        np.testing.assert_array_equal(arrays["hypotheses"], expected)
+        np.testing.assert_array_equal(arrays["y_true"], k == Y_TEST)
+    # Hypotheses first, and classes that are numbers, in the order of the data set.
+    turned = {"hypotheses": hypotheses.transpose(1, 0, 2), "y_true": Y_TEST, "class_names": None}
+    _, tasks = of_all_classes(tmp_path, labels, **turned)
+    for k, arrays in zip((1, 2), tasks, strict=True):
+        expected = hypotheses[:, :, k].astype(np.float32)
+        np.testing.assert_array_equal(arrays["hypotheses"], expected)
+
+
+def test_two_classes_in_one_file_are_the_task_and_its_complement(tmp_path):
+    labels = tmp_path / "two.npz"
+    y_test = Y_TEST % 2
+    write_npz(labels, {"y_test": y_test, "class_names": np.array(["cat", "dog"])}, SPEC)
+    h = RNG.random((30, 5))
+    changes = {
+        "hypotheses": np.stack([h, 1 - h], axis=2),
+        "y_true": y_test,
+        "class_names": None,
+    }
+    _, (cat, dog) = of_all_classes(tmp_path, str(labels), ("cat", "dog"), **changes)
+    np.testing.assert_allclose(cat["hypotheses"], h, atol=1e-6)
+    np.testing.assert_allclose(dog["hypotheses"], 1 - h, atol=1e-6)
+    np.testing.assert_array_equal(dog["y_true"], y_test)
+
+
+def test_a_file_of_one_task_may_have_the_rest_as_a_class(tmp_path, labels):
+    h = RNG.random((30, 5))
+    changes = {"hypotheses": np.stack([1 - h, h], axis=2), "y_true": Y_TEST == 1}
+    changes["class_names"] = None
+    _, (dog,) = of_all_classes(tmp_path, labels, ("dog",), **changes)
+    assert set(dog) == {"hypotheses", "y_true"}
+    np.testing.assert_allclose(dog["hypotheses"], h, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"y_true": np.array(CLASSES)[np.roll(Y_TEST, 1)]}, "labels of pets, class dog, in 20 of"),
+        (
+            {"class_names": ["a", "b", "c"], "y_true": np.array(["a", "b", "c"])[Y_TEST]},
+            r"class_names has \['a', 'b', 'c'\], but the classes of pets are \['",
+        ),
+        (
+            {"hypotheses": np.full((30, 4, 5), 0.2), "class_names": None, "y_true": Y_TEST},
+            "has 5 classes, but pets has 3",
+        ),
+    ],
+)
+def test_one_file_of_other_classes_is_refused(tmp_path, labels, changes, message):
+    with pytest.raises(PredictionsError, match=message):
+        of_all_classes(tmp_path, labels, **changes)
+
+
 @pytest.fixture
 def scored(tmp_path, latents, labels):
     fits = fit(tmp_path, latents)

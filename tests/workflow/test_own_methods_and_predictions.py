@@ -58,6 +58,17 @@ def write_predictions(project, name, **changes):
     project.configure(lambda c: c["methods"].update({name: entry}))
 
 
+def write_all_classes(project, name):
+    """Write one file of all ten classes, hypotheses first, and name it in the configuration."""
+    with np.load(project.folder / "results/digits/seed0/latents.npz") as latents:
+        y_true = latents["y_test"]
+    rng = np.random.default_rng(0)
+    hypotheses = rng.dirichlet(np.ones(10), (6, len(y_true))) + 2 * np.eye(10)[y_true]
+    np.savez(project.folder / f"preds/{name}.npz", y_true=y_true, hypotheses=hypotheses / 3)
+    entry = {"predictions": f"preds/{name}.npz", "datasets": ["digits"]}
+    project.configure(lambda c: c["methods"].update({name: entry}))
+
+
 @pytest.fixture(scope="module")
 def extended(finished, tmp_path_factory):
     """A finished project with a method of the user's own and predictions made elsewhere."""
@@ -68,6 +79,7 @@ def extended(finished, tmp_path_factory):
     entry = {"file": "own/nearest.py", "n_hypotheses": 7}
     project.configure(lambda c: c["methods"].update(nearest=entry))
     write_predictions(project, "mine")
+    write_all_classes(project, "together")
     project.run(TABLE)
     return project
 
@@ -78,13 +90,14 @@ def steps(planned):
 
 def test_both_are_in_the_table_beside_the_methods_of_the_project(extended):
     text = (extended.folder / TABLE).read_text()
-    for name in ("Nearest", "mine", "Random Forest"):
+    for name in ("Nearest", "mine", "together", "Random Forest"):
         assert name in text
-    scores = (extended.folder / "results/digits/seed0/scores/mine.csv").read_text()
-    # Hypotheses on the right side of 1/2 everywhere, by construction.
-    accuracy = [line for line in scores.splitlines() if ",accuracy," in line]
-    assert len(accuracy) == 3
-    assert all(",accuracy,1.0," in line for line in accuracy)
+    for name in ("mine", "together"):
+        scores = (extended.folder / f"results/digits/seed0/scores/{name}.csv").read_text()
+        # Hypotheses on the right side of 1/2 everywhere, by construction.
+        accuracy = [line for line in scores.splitlines() if ",accuracy," in line]
+        assert len(accuracy) == 3
+        assert all(",accuracy,1.0," in line for line in accuracy)
 
 
 @pytest.mark.parametrize(

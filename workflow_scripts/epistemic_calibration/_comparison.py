@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 
 from epistemic_calibration import metrics
-from epistemic_calibration._evaluation_text import in_points, interval, number
+from epistemic_calibration._evaluation_text import in_points, inputs_of, interval, number
 from epistemic_calibration.evaluation import LEAST_SAMPLES, check_n_bins, default_n_bins
 from epistemic_calibration.metrics import CorrectedError, ErrorDifference
+from epistemic_calibration.metrics._classes import ClassSample
 
 
 @dataclass(frozen=True, repr=False)
@@ -22,12 +23,16 @@ class Comparison:
     Attributes
     ----------
     errors : dict of str to CorrectedError
-        By name, in the order given.
+        By name, in the order given; of three classes or more the mean over classes, each against
+        all others.
     brier : dict of str to float
-        Of the means of the hypotheses.
+        Of the means of the hypotheses; of three classes or more a sum over classes.
     difference : ErrorDifference
         First less second.
     n_samples, n_bins : int
+    n_groups : int or None
+        Groups of inputs that are independent of each other, where there are any.
+    n_classes : int
     """
 
     errors: dict[str, CorrectedError]
@@ -35,6 +40,8 @@ class Comparison:
     difference: ErrorDifference
     n_samples: int
     n_bins: int
+    n_groups: int | None = None
+    n_classes: int = 2
 
     @property
     def judgement(self) -> str:
@@ -43,11 +50,12 @@ class Comparison:
         d = self.difference
         if d.ci_low <= 0 <= d.ci_high:
             return (
-                f"Which of the two errs less cannot be told with {self.n_samples:,} inputs "
+                f"Which of the two errs less cannot be told with {inputs_of(self)} "
                 f"(p = {d.p_value:.2g})."
             )
         better, worse = (first, second) if d.estimate < 0 else (second, first)
-        return f"{better} errs less than {worse} (p = {d.p_value:.2g})."
+        classes = ", on average over classes" if self.n_classes > 2 else ""
+        return f"{better} errs less than {worse}{classes} (p = {d.p_value:.2g})."
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as JSON can hold it."""
@@ -62,11 +70,14 @@ class Comparison:
             f"{interval(error):<19} {in_points(error)}"
             for name, error in self.errors.items()
         ]
+        of_each = ""
+        if self.n_classes > 2:
+            of_each = f" and class; TECE is a mean over {self.n_classes} classes"
         lines += [
             f"{'Difference, first less second':<{width}}{'':>8}{number(d.estimate):>16}  "
             f"{interval(d)}",
             f"→ {self.judgement}",
-            f"Settings: {self.n_samples:,} inputs, {self.n_bins} nested bins each, "
+            f"Settings: {inputs_of(self)}, {self.n_bins} nested bins each{of_each}, "
             f"{100 * d.confidence_level:g} % intervals",
         ]
         return "\n".join(lines)
@@ -79,19 +90,19 @@ def compare(
     confidence_level: float = 0.95,
     random_state: int = 0,
 ) -> Comparison:
-    """Compare two predictors by the corrected TECE.
+    """Compare two predictors by the corrected TECE; of several classes, by their mean.
 
     Parameters
     ----------
     predictors : mapping from name to mapping
-        Two, each with ``y_true`` (n_samples,) and ``hypotheses`` (n_samples, n_hypotheses).
+        Two, each as `read_predictions` returns them.
     n_bins, confidence_level, random_state
         As in `evaluate`.
 
     Raises
     ------
     ValueError
-        If they have other labels, or fewer than 11 inputs.
+        If they have other labels, classes or groups, or fewer than 11 inputs, or groups of them.
     """
     (first, a), (second, b) = predictors.items()
     n = len(a["y_true"])
@@ -99,36 +110,100 @@ def compare(
         raise ValueError(
             f"{first} has {n} inputs and {second} has {len(b['y_true'])}: they must be the same"
         )
+    n_classes = _same_classes(predictors)
     differ = np.count_nonzero(a["y_true"] != b["y_true"])
     if differ:
         raise ValueError(
             f"{first} and {second} differ in {differ} of {n} labels: they must have the same "
             f"inputs in the same order"
         )
-    if n < LEAST_SAMPLES:
-        raise ValueError(f"a comparison takes {LEAST_SAMPLES} inputs or more, got {n}")
-    n_bins = default_n_bins(n) if n_bins is None else check_n_bins(n_bins, n)
-    samples = {name: metrics.Sample(p["y_true"], p["hypotheses"]) for name, p in predictors.items()}
+    groups = _same_groups(predictors)
+    n_groups = None if groups is None else int(groups.max()) + 1
+    n_units = n if n_groups is None else n_groups
+    if n_units < LEAST_SAMPLES:
+        units = "inputs" if groups is None else "groups"
+        raise ValueError(f"a comparison takes {LEAST_SAMPLES} {units} or more, got {n_units}")
+    n_bins = default_n_bins(n_units) if n_bins is None else check_n_bins(n_bins, n_units)
+    tasks = {name: _tasks(p, n_classes) for name, p in predictors.items()}
     bins = {
-        name: sample.bins(n_bins=n_bins, binning="nested", random_state=random_state)
-        for name, sample in samples.items()
+        name: [
+            task.bins(n_bins=n_bins, binning="nested", random_state=random_state)
+            for task in of_predictor
+        ]
+        for name, of_predictor in tasks.items()
     }
+    options = {"confidence_level": confidence_level, "groups": groups}
     differences = metrics.compare_mean_corrected_errors(
-        [a["y_true"]],
-        {name: [sample.mean] for name, sample in samples.items()},
-        {name: [labels] for name, labels in bins.items()},
-        confidence_level=confidence_level,
+        [task.y for task in tasks[first]],
+        {name: [task.mean for task in of_predictor] for name, of_predictor in tasks.items()},
+        bins,
         random_state=random_state,
+        **options,
     )
-    return Comparison(
-        errors={
-            name: metrics.corrected_epistemic_calibration_error(
-                sample, bins=bins[name], confidence_level=confidence_level
+    errors = {}
+    for name, of_predictor in tasks.items():
+        if n_classes == 2:
+            errors[name] = metrics.corrected_epistemic_calibration_error(
+                of_predictor[0], bins=bins[name][0], **options
             )
-            for name, sample in samples.items()
+        else:
+            errors[name] = metrics.mean_corrected_error(
+                [task.y for task in of_predictor],
+                [task.mean for task in of_predictor],
+                bins[name],
+                random_state=random_state,
+                **options,
+            )
+    return Comparison(
+        errors=errors,
+        brier={
+            name: float(sum(metrics.brier_score(task.y, task.mean) for task in of_predictor))
+            for name, of_predictor in tasks.items()
         },
-        brier={name: metrics.brier_score(s.y, s.mean) for name, s in samples.items()},
         difference=differences[first, second],
         n_samples=n,
         n_bins=n_bins,
+        n_groups=n_groups,
+        n_classes=n_classes,
     )
+
+
+def _same_classes(predictors: Mapping[str, Mapping[str, np.ndarray]]) -> int:
+    """Return the number of classes."""
+    (first, a), (second, b) = predictors.items()
+    n_first, n_second = (
+        p["hypotheses"].shape[2] if p["hypotheses"].ndim == 3 else 2 for p in (a, b)
+    )
+    if n_first != n_second:
+        raise ValueError(f"{first} has {n_first} classes and {second} has {n_second}")
+    names = [list(map(str, p["class_names"])) for p in (a, b) if "class_names" in p]
+    if len(names) == 2 and names[0] != names[1]:
+        raise ValueError(
+            f"the classes of {first} are {names[0][:5]} and those of {second} {names[1][:5]}: they "
+            f"must be the same in the same order"
+        )
+    return n_first
+
+
+def _same_groups(predictors: Mapping[str, Mapping[str, np.ndarray]]) -> np.ndarray | None:
+    """Return the groups that one or both have."""
+    (first, a), (second, b) = predictors.items()
+    groups = [p["groups"] for p in (a, b) if "groups" in p]
+    if not groups:
+        return None
+    # Both are numbered in the order of their values, which may differ.
+    together = len(np.unique(np.stack(groups), axis=1).T)
+    if any(len(np.unique(labels)) != together for labels in groups):
+        raise ValueError(f"{first} and {second} differ in which inputs are of one group")
+    return groups[0]
+
+
+def _tasks(predictor: Mapping[str, np.ndarray], n_classes: int) -> list[metrics.Sample]:
+    """Return the task, or one for each class against all others."""
+    y, hypotheses = predictor["y_true"], predictor["hypotheses"]
+    if n_classes == 2:
+        return [metrics.Sample(y, hypotheses)]
+    normalised = ClassSample(y, hypotheses).hypotheses
+    return [
+        metrics.Sample((y == c).astype(np.uint8), normalised[:, :, c]) for c in range(n_classes)
+    ]

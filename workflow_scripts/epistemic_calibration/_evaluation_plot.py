@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,18 +18,40 @@ if TYPE_CHECKING:
 
     from epistemic_calibration.evaluation import Evaluation, _Inputs
 
-_COLOR = "#332288"
+COLOR = "#332288"
 
 
 def draw(e: Evaluation, inputs: _Inputs, path: str | Path | None) -> Figure:
     """Draw both panels; without a path, into a figure that notebooks and windows show."""
+
+    def panels(figure: Figure) -> None:
+        left, right = figure.subplots(1, 2)
+        y, mean = inputs.sample.y, inputs.sample.mean
+        draw_reliability(
+            left, reliability(y, mean, n_quantiles(len(y)), e.confidence_level, inputs.groups)
+        )
+        curve = None
+        if e.reported_error is not None and e.n_samples > 1:
+            curve = size_curve(e, inputs)
+        draw_size(right, curve, seen=e.second_order is not None)
+
+    return figure_of(panels, path, height=0.48)
+
+
+def figure_of(
+    panels: Callable[[Figure], None], path: str | Path | None, *, height: float
+) -> Figure:
+    """Return a figure of the full width, ``height`` times as high, and save it if there is a path.
+
+    Without one, it is a figure that notebooks and windows show.
+    """
     import matplotlib as mpl
     from matplotlib.figure import Figure
 
     from epistemic_calibration.files import atomic_path
     from epistemic_calibration.report.style import FULL_WIDTH, rc_params
 
-    size = {"figsize": (FULL_WIDTH, 0.48 * FULL_WIDTH)}
+    size = {"figsize": (FULL_WIDTH, height * FULL_WIDTH)}
     with mpl.rc_context(rc_params()):
         if path is None:
             import matplotlib.pyplot as plt
@@ -36,25 +59,30 @@ def draw(e: Evaluation, inputs: _Inputs, path: str | Path | None) -> Figure:
             figure = plt.figure(**size)
         else:
             figure = Figure(**size)
-        left, right = figure.subplots(1, 2)
-        _reliability(left, e, inputs)
-        _size(right, e, inputs)
+        panels(figure)
         if path is not None:
             with atomic_path(path) as temporary:
                 figure.savefig(temporary)
     return figure
 
 
-def _reliability(axes: Axes, e: Evaluation, inputs: _Inputs) -> None:
-    y, mean = inputs.sample.y, inputs.sample.mean
-    predicted, frequency, low, high = reliability(y, mean, _n_quantiles(len(y)), e.confidence_level)
+def draw_reliability(
+    axes: Axes,
+    found: tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray],
+    *,
+    title: str = "Is the mean right?",
+    xlabel: str = "Mean of the hypotheses Δ",
+    ylabel: str = "Frequency of label 1",
+) -> None:
+    """Draw what `reliability` returns."""
+    predicted, frequency, low, high = found
     axes.plot([0, 1], [0, 1], color="#999999", lw=0.8)
     axes.errorbar(
         predicted,
         frequency,
         yerr=[frequency - low, high - frequency],
         fmt="o",
-        color=_COLOR,
+        color=COLOR,
         elinewidth=1,
         clip_on=False,
     )
@@ -62,25 +90,29 @@ def _reliability(axes: Axes, e: Evaluation, inputs: _Inputs) -> None:
         xlim=(0, 1),
         ylim=(0, 1),
         aspect="equal",
-        title="Is the mean right?",
-        xlabel="Mean of the hypotheses Δ",
-        ylabel="Frequency of label 1",
+        title=title,
+        xlabel=xlabel,
+        ylabel=ylabel,
     )
 
 
-def _size(axes: Axes, e: Evaluation, inputs: _Inputs) -> None:
+def draw_size(
+    axes: Axes,
+    found: SecondOrderCurve | None,
+    *,
+    seen: bool,
+    title: str = "Is the uncertainty of the right size?",
+) -> None:
+    """Draw the error, or its upper bound where it is not seen, against what is reported."""
     axes.set(
-        title="Is the uncertainty of the right size?",
+        title=title,
         xlabel="Squared error that is reported",
-        ylabel="Squared error of the mean"
-        if e.second_order is not None
-        else "Squared error, at most (Brier score)",
+        ylabel="Squared error of the mean" if seen else "Squared error, at most (Brier score)",
     )
     axes.locator_params(axis="x", nbins=5)
-    if e.reported_error is None or e.n_samples < 2:
+    if found is None:
         axes.text(0.5, 0.5, "no uncertainty to judge", ha="center", transform=axes.transAxes)
         return
-    found = size_curve(e, inputs)
     top = 1.05 * max(float(found.ci_high[np.isfinite(found.ci_high)].max(initial=0.0)), 1e-6)
     right = 1.1 * max(float(found.uncertainty.max()), 1e-6)
     axes.plot([0, max(top, right)], [0, max(top, right)], color="#999999", lw=0.8)
@@ -90,22 +122,31 @@ def _size(axes: Axes, e: Evaluation, inputs: _Inputs) -> None:
         found.uncertainty,
         error,
         yerr=[np.maximum(error - low, 0), np.maximum(high - error, 0)],
-        fmt="o" if e.second_order is not None else "v",
-        color=_COLOR,
+        fmt="o" if seen else "v",
+        color=COLOR,
         elinewidth=1,
     )
     axes.set(xlim=(0, right), ylim=(0, max(top, 1.05 * float(error.max()))))
 
 
 def reliability(
-    y: np.ndarray, mean: np.ndarray, n_bins: int, level: float
+    y: np.ndarray,
+    mean: np.ndarray,
+    n_bins: int,
+    level: float,
+    groups: np.ndarray | None = None,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Return mean prediction, label frequency and Wilson's interval in quantiles of the mean."""
+    """Return mean prediction, label frequency and Wilson's interval in quantiles of the mean.
+
+    With groups, the interval is of as many labels as there are groups in the quantile.
+    """
     from scipy.stats import norm
 
     bins = np.unique(quantile_bins(mean, n_bins), return_inverse=True)[1]
     n = np.bincount(bins)
     predicted, frequency = (np.bincount(bins, weights=v) / n for v in (mean, y))
+    if groups is not None:
+        n = np.bincount(np.unique(np.stack([bins, groups]), axis=1)[0])
     z2 = norm.ppf(0.5 + level / 2) ** 2
     centre = (frequency + z2 / (2 * n)) / (1 + z2 / n)
     half = np.sqrt(z2 * (frequency * (1 - frequency) / n + z2 / (4 * n**2))) / (1 + z2 / n)
@@ -122,15 +163,17 @@ def size_curve(e: Evaluation, inputs: _Inputs) -> SecondOrderCurve:
             inputs.n_positive,
             inputs.n_labels,
             sample.hypotheses,
-            n_bins=_n_quantiles(e.second_order.n_samples),
+            groups=inputs.groups,
+            n_bins=n_quantiles(e.second_order.n_samples),
             confidence_level=e.confidence_level,
             **options,
         )
     chosen_by, compared = halves_of_uncertainty(sample.hypotheses, **options)
     index = np.arange(len(sample))
     asked = Asked(chosen_by, (sample.y - sample.mean) ** 2, compared, index)
-    return curve([asked], index, _n_quantiles(len(sample)), e.confidence_level)
+    groups = index if inputs.groups is None else inputs.groups
+    return curve([asked], groups, n_quantiles(len(sample)), e.confidence_level)
 
 
-def _n_quantiles(n_samples: int) -> int:
+def n_quantiles(n_samples: int) -> int:
     return min(10, max(1, n_samples // 20))

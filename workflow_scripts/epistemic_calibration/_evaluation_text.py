@@ -27,11 +27,11 @@ def summary(e: Evaluation) -> str:
     level = f"{100 * e.confidence_level:g} %"
     hypotheses = "hypothesis" if e.n_hypotheses == 1 else "hypotheses"
     lines = [
-        f"Evaluation of {_inputs(e.n_samples)} ({100 * e.positive_share:.1f} % positive), "
+        f"Evaluation of {inputs_of(e)} ({100 * e.positive_share:.1f} % {_positive(e)}), "
         f"{e.n_hypotheses:,} {hypotheses} each; {level} intervals",
         "",
-        _row("Accuracy", e.accuracy, points=False, indent=""),
-        _row("Brier score", e.brier, points=False, indent=""),
+        row("Accuracy", e.accuracy, points=False, indent=""),
+        row("Brier score", e.brier, points=False, indent=""),
         f"{'ECE':<34}{number(e.ece):>9}  in {ECE_N_BINS} bins, noise of the labels included",
         "",
         f"{'Is the mean right?':<36}{'squared':>7}  {'interval':<19} off by, in points",
@@ -40,16 +40,16 @@ def summary(e: Evaluation) -> str:
         detectable, floor = e.tece.minimum_detectable, e.eece.noise_floor
         eece = e.eece
         lines += [
-            _row("Corrected TECE", e.tece),
-            _row("  mean miscalibration", e.mean_miscalibration),
-            _row("  epistemic dependence", e.epistemic_dependence),
+            row("Corrected TECE", e.tece),
+            row("  mean miscalibration", e.mean_miscalibration),
+            row("  epistemic dependence", e.epistemic_dependence),
             f"{'  Smallest error that can be seen':<34}{number(detectable):>9}"
             f"  {'':<19} {points(detectable)}",
             f"{'  Noise floor of the uncorrected':<34}{number(e.tece.noise_floor):>9}"
             f"  {'':<19} {points(e.tece.noise_floor)}",
             "  p-values: "
             + ", ".join(
-                f"{label} {_p(e.tests[name].p_value)}"
+                f"{label} {p_value(e.tests[name].p_value)}"
                 for name, label in _TEST_LABELS.items()
                 if name in e.tests
             ),
@@ -57,25 +57,25 @@ def summary(e: Evaluation) -> str:
             f"makes {number(floor)}; W {number(eece.dispersion)}"
             + (f"; not the variance {number(eece.reporting)}" if eece.reporting else ""),
         ]
-    lines += _sentences(on_mean(e))
+    lines += sentences(on_mean(e))
     lines += ["", "Is the uncertainty of the right size?"]
     second = e.second_order
     if second is not None:
         lines += [
-            _row("Error of the mean, (p* − Δ)²", second.reducible),
-            _row("Error that is reported", second.uncertainty),
-            _row("Share that is reported", second.share, points=False) + " 1 where right",
+            row("Error of the mean, (p* − Δ)²", second.reducible),
+            row("Error that is reported", second.uncertainty),
+            row("Share that is reported", second.share, points=False) + " 1 where right",
         ]
         if not math.isnan(second.slope.estimate):
-            lines.append(_row("Slope of error on uncertainty", second.slope, points=False))
+            lines.append(row("Slope of error on uncertainty", second.slope, points=False))
             lines[-1] += " 1 where right"
         if "second_order" in e.tests:
-            lines.append(f"  p-value: right size {_p(e.tests['second_order'].p_value)}")
+            lines.append(f"  p-value: right size {p_value(e.tests['second_order'].p_value)}")
     else:
-        lines.append(_row("Error of the mean, at most", e.reducible_at_most))
+        lines.append(row("Error of the mean, at most", e.reducible_at_most))
         if e.reported_error is not None:
-            lines.append(_row("Error that is reported", e.reported_error))
-    lines += _sentences(on_size(e))
+            lines.append(row("Error that is reported", e.reported_error))
+    lines += sentences(on_size(e))
     lines += [f"! {warning}" for warning in e.warnings]
     lines.append(
         f"Settings: {e.n_bins} nested bins (TECE), {e.eece_n_bins} K-means bins (EECE), "
@@ -88,7 +88,7 @@ def on_mean(e: Evaluation) -> str:
     """Return what to conclude of the mean prediction."""
     if e.tece is None:
         return (
-            f"Nothing can be said of calibration from {_inputs(e.n_samples)}: it takes "
+            f"Nothing can be said of calibration from {inputs_of(e)}: it takes "
             f"{LEAST_SAMPLES}, and some hundreds to see an error of ten points."
         )
     tece, p = e.tece, e.tests["epistemic_calibration"].p_value
@@ -103,10 +103,10 @@ def on_mean(e: Evaluation) -> str:
         interval = "excludes 0" if tece.ci_low > 0 else "reaches 0"
         return (
             f"Weak evidence of miscalibration: the interval {interval}, the test says "
-            f"p = {_p(p)}; {unseen}."
+            f"p = {p_value(p)}; {unseen}."
         )
     return (
-        f"No miscalibration can be told from 0 with {_inputs(e.n_samples)}; it may be up to "
+        f"No miscalibration can be told from 0 with {inputs_of(e)}; it may be up to "
         f"{points(tece.ci_high)} points, and {unseen}."
     )
 
@@ -115,8 +115,8 @@ def on_size(e: Evaluation) -> str:
     """Return what to conclude of the size of the uncertainty."""
     if e.reported_error is None:
         return "With one hypothesis for each input there is no uncertainty to judge."
-    if e.n_samples < LEAST_SAMPLES:
-        return f"Nothing can be said of its size from {_inputs(e.n_samples)}."
+    if e.tece is None:
+        return f"Nothing can be said of its size from {inputs_of(e)}."
     if e.second_order is not None:
         return _on_size_seen(e)
     said = e.reported_error
@@ -134,7 +134,7 @@ def on_size(e: Evaluation) -> str:
     return (
         f"Cannot be told from one label per input: it says {points(said.estimate)} points, and "
         f"the error may be {points(at_least)} to {points(at_most.ci_high)}. Several labels "
-        f"(n_positive, n_labels) would tell."
+        f"({getattr(e, 'several_labels', 'n_positive, n_labels')}) would tell."
     )
 
 
@@ -164,7 +164,7 @@ def _on_size_seen(e: Evaluation) -> str:
     if test is not None and test.p_value <= 1 - e.confidence_level:
         return (
             f"Its mean cannot be told from right (it reports {limits}), but it is not distributed "
-            f"as the truth is (p = {_p(test.p_value)})."
+            f"as the truth is (p = {p_value(test.p_value)})."
         )
     n_rare = e.n_samples * min(e.positive_share, 1 - e.positive_share)
     # Its interval is too narrow where one label is rare.
@@ -181,7 +181,9 @@ def _part(e: Evaluation) -> str:
     of_mean, of_dependence = max(mean.estimate, 0), max(dependence.estimate, 0)
     test = e.tests.get("epistemic_independence")
     # Bins of the mean may pass for dependence what the test, which regresses on it, does not.
-    if test is not None and test.p_value <= 1 - e.confidence_level:
+    if test is None:
+        within = "within inputs of like mean"
+    elif test.p_value <= 1 - e.confidence_level:
         within = "where the spread tells what the mean does not"
     else:
         within = "within inputs of like mean, though no trend with the spread is seen"
@@ -212,7 +214,7 @@ def interval(value: Estimate | CorrectedError) -> str:
     return f"[{number(value.ci_low)}, {number(value.ci_high)}]"
 
 
-def _row(
+def row(
     label: str, value: Estimate | CorrectedError, *, points: bool = True, indent: str = "  "
 ) -> str:
     line = f"{indent + label:<34}{number(value.estimate):>9}  {interval(value):<19}"
@@ -224,7 +226,7 @@ def in_points(value: Estimate | CorrectedError) -> str:
     return f"{points(value.estimate)} [{points(value.ci_low)}, {points(value.ci_high)}]"
 
 
-def _p(value: float) -> str:
+def p_value(value: float) -> str:
     return f"{value:.2g}" if value >= 0.001 else "< 0.001"
 
 
@@ -232,9 +234,15 @@ def _percent(value: float) -> str:
     return "∞" if math.isinf(value) else f"{100 * value:.0f}"
 
 
-def _inputs(n: int) -> str:
-    return "1 input" if n == 1 else f"{n:,} inputs"
+def inputs_of(e: Evaluation) -> str:
+    """Return how many inputs there are, and in how many groups."""
+    n = "1 input" if e.n_samples == 1 else f"{e.n_samples:,} inputs"
+    return n if e.n_groups is None else f"{n} in {e.n_groups:,} groups"
 
 
-def _sentences(text: str) -> list[str]:
+def _positive(e: Evaluation) -> str:
+    return "positive" if e.class_names is None else repr(e.class_names[1])
+
+
+def sentences(text: str) -> list[str]:
     return textwrap.wrap(text, WIDTH, initial_indent="→ ", subsequent_indent="  ")

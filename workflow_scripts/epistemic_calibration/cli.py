@@ -9,7 +9,9 @@ import argparse
 import json
 import os
 import sys
+import warnings
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +20,7 @@ from epistemic_calibration import __version__
 if TYPE_CHECKING:
     import numpy as np
 
+    from epistemic_calibration._class_evaluation import ClassEvaluation
     from epistemic_calibration.evaluation import Evaluation
 
 PROG = "epistemic-calibration"
@@ -26,11 +29,22 @@ _FILE = ".npz or .csv file of predictions"
 _FILES = """\
 A file of predictions is an .npz with `hypotheses` (n_samples, n_hypotheses) and `y_true`
 (n_samples,), or a .csv with a column y_true and one column for each hypothesis, named h0, h1, ...
-Both may hold `prediction` and `epistemic_uncertainty`, where the model reports its own, and several
-labels per input as `n_positive` and `n_labels`.
+Both may hold `prediction` and `epistemic_uncertainty`, where the model reports its own, several
+labels per input as `n_positive` and `n_labels`, and `groups`, equal for inputs that go together. Of
+several classes, in an .npz, `hypotheses` have three axes, samples, hypotheses and classes, and
+`label_counts` (n_samples, n_classes) are several labels per input.
 """
 #: What `evaluate` takes from a file.
-_ARRAYS = ("prediction", "epistemic_uncertainty", "n_positive", "n_labels", "exchangeable")
+_ARRAYS = (
+    "prediction",
+    "epistemic_uncertainty",
+    "n_positive",
+    "n_labels",
+    "label_counts",
+    "groups",
+    "class_names",
+    "exchangeable",
+)
 
 
 class UsageError(Exception):
@@ -48,7 +62,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = build_parser()
     options = parser.parse_args(arguments)
     try:
-        code = options.run(options)
+        with warnings.catch_warnings():
+            warnings.showwarning = partial(_say, options)
+            code = options.run(options)
         sys.stdout.flush()
         return code
     except UsageError as error:
@@ -114,6 +130,18 @@ def _command(commands: Any, name: str, run: Any, summary: str) -> argparse.Argum
 
 
 def _settings(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--groups",
+        metavar="NAME",
+        help="column, or array of an .npz, equal for inputs that are not independent, such as "
+        "copies of an image (default: groups, where there is one)",
+    )
+    parser.add_argument(
+        "--axes",
+        metavar="ORDER",
+        help="order of the three axes of several classes: n samples, h hypotheses, c classes, as "
+        "in hnc (default: told apart by length and sums)",
+    )
     parser.add_argument(
         "--n-bins",
         type=_positive,
@@ -188,7 +216,7 @@ def _compare(options: argparse.Namespace) -> int:
         names = [options.first, options.second]
     if names[0] == names[1]:
         raise UsageError(f"A and B are the same file: {options.first}")
-    files = [_read(path) for path in (options.first, options.second)]
+    files = [_read(path, options) for path in (options.first, options.second)]
     result = compare(
         dict(zip(names, files, strict=True)),
         n_bins=options.n_bins,
@@ -212,15 +240,17 @@ def _check_method(options: argparse.Namespace) -> int:
     return int(faulty)
 
 
-def _evaluated(options: argparse.Namespace) -> Evaluation:
+def _evaluated(options: argparse.Namespace) -> Evaluation | ClassEvaluation:
     from epistemic_calibration.evaluation import evaluate
 
-    arrays = _read(options.file)
+    arrays = _read(options.file, options)
+    axes = {"axes": "nhc"} if arrays["hypotheses"].ndim == 3 else {}
     try:
         return evaluate(
             arrays["y_true"],
             arrays["hypotheses"],
             **{name: arrays[name] for name in _ARRAYS if name in arrays},
+            **axes,
             n_bins=options.n_bins,
             confidence_level=options.confidence_level,
             random_state=options.random_state,
@@ -229,10 +259,10 @@ def _evaluated(options: argparse.Namespace) -> Evaluation:
         raise ValueError(f"{options.file}: {error}") from error
 
 
-def _read(path: str) -> dict[str, np.ndarray]:
+def _read(path: str, options: argparse.Namespace) -> dict[str, np.ndarray]:
     from epistemic_calibration.predictions import read_predictions
 
-    return read_predictions(path)
+    return read_predictions(path, axes=options.axes, groups=options.groups)
 
 
 def _checked_output(path: str | None, suffixes: Sequence[str]) -> Path | None:
@@ -249,6 +279,11 @@ def _checked_output(path: str | None, suffixes: Sequence[str]) -> Path | None:
     if not os.access(output.parent, os.W_OK):
         raise UsageError(f"--output lies in a folder that cannot be written to: {output.parent}")
     return output
+
+
+def _say(options: argparse.Namespace, message: Warning | str, *_: Any, **__: Any) -> None:
+    """Print a warning on one line, without the place in the code that gave it."""
+    print(f"{PROG} {options.command}: warning: {' '.join(str(message).split())}", file=sys.stderr)
 
 
 def _fault(options: argparse.Namespace, error: Exception, code: int) -> int:

@@ -20,6 +20,7 @@ from epistemic_calibration.metrics import (
     Sample,
     SecondOrderError,
 )
+from epistemic_calibration.metrics._classes import ClassSample
 from epistemic_calibration.metrics._clusters import mean_of_groups
 from epistemic_calibration.metrics._validation import (
     check_fraction,
@@ -27,10 +28,18 @@ from epistemic_calibration.metrics._validation import (
     check_probabilities,
 )
 from epistemic_calibration.metrics.second_order import check_counts
+from epistemic_calibration.predictions._classes import (
+    class_arrays,
+    n_axes,
+    to_groups,
+    to_label_counts,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
+
+    from epistemic_calibration._class_evaluation import ClassEvaluation
 
 #: With fewer inputs nothing is said of calibration.
 LEAST_SAMPLES = 11
@@ -68,11 +77,15 @@ class Evaluation:
     Attributes
     ----------
     n_samples, n_hypotheses : int
+    n_groups : int or None
+        Groups of inputs that are independent of each other, where ``groups`` are given.
+    class_names : tuple of str or None
+        Names of the labels 0 and 1, where they have any.
     positive_share : float
         Share of the inputs with label 1.
     accuracy, brier : Estimate
         Of the prediction: the mean of the hypotheses, unless the method has its own. The
-        interval of the accuracy is Wilson's.
+        interval of the accuracy is Wilson's, unless there are groups.
     ece : float
         Classical expected calibration error of the prediction, 10 bins of equal width.
     tece : CorrectedError or None
@@ -83,7 +96,8 @@ class Evaluation:
         The paper's EECE and its parts.
     tests : dict of str to HypothesisTest
         ``epistemic_calibration``, ``mean_calibration``, ``epistemic_independence``, and
-        ``second_order`` where there are several labels per input.
+        ``second_order`` where there are several labels per input. The last two take no groups,
+        and are missing where there are any.
     reported_error : Estimate or None
         The squared error that the method says it makes, c_H·E[EU].
     reducible_at_most : Estimate
@@ -101,6 +115,8 @@ class Evaluation:
 
     n_samples: int
     n_hypotheses: int
+    n_groups: int | None
+    class_names: tuple[str, ...] | None
     positive_share: float
     accuracy: Estimate
     brier: Estimate
@@ -147,7 +163,7 @@ class Evaluation:
             for f in dataclasses.fields(self)
             if not f.name.startswith("_")
         }
-        return _plain(values | {"judgement": self.judgement})
+        return plain(values | {"judgement": self.judgement})
 
     def to_frame(self) -> pd.DataFrame:
         """Return one row per metric, named as in the scores of the benchmark.
@@ -227,7 +243,8 @@ class Evaluation:
                 for name, attribute in _SECOND_ORDER.items()
             ]
         rows += [number(_TESTS[name], test.p_value) for name, test in self.tests.items()]
-        rows += [number(name, getattr(self, name)) for name in ("n_samples", "n_hypotheses")]
+        sizes = ["n_samples", "n_hypotheses"] + ["n_groups"] * (self.n_groups is not None)
+        rows += [number(name, getattr(self, name)) for name in sizes]
         return rows
 
 
@@ -239,6 +256,7 @@ class _Inputs:
     prediction: np.ndarray
     n_positive: np.ndarray | None
     n_labels: np.ndarray | None
+    groups: np.ndarray | None
 
 
 def evaluate(
@@ -249,18 +267,25 @@ def evaluate(
     prediction: ArrayLike | None = None,
     n_positive: ArrayLike | None = None,
     n_labels: ArrayLike | None = None,
+    label_counts: ArrayLike | None = None,
+    groups: ArrayLike | None = None,
+    class_names: ArrayLike | None = None,
+    axes: str | None = None,
     exchangeable: bool = True,
     n_bins: int | None = None,
     confidence_level: float = 0.95,
     random_state: int = 0,
-) -> Evaluation:
-    """Evaluate a second-order binary classifier: is its mean right, and its uncertainty?
+) -> Evaluation | ClassEvaluation:
+    """Evaluate a second-order classifier: is its mean right, and its uncertainty?
 
     Parameters
     ----------
     y_true : array-like of shape (n_samples,), labels in {0, 1}
+        Of several classes, 0, 1, ..., or whatever ``class_names`` are.
     hypotheses : array-like of shape (n_samples, n_hypotheses)
-        h_j(x_n), estimates of P(Y = 1 | x_n) in [0, 1].
+        h_j(x_n), estimates of P(Y = 1 | x_n) in [0, 1]. Of several classes an array of three axes,
+        samples, hypotheses and classes, whose probabilities add up to 1; of two, the hypotheses
+        of the second are evaluated.
     epistemic_uncertainty : array-like of shape (n_samples,), optional
         What the method reports, >= 0; by default the variance of the hypotheses.
     prediction : array-like of shape (n_samples,), optional
@@ -269,6 +294,16 @@ def evaluate(
     n_positive, n_labels : array-like of int, shape (n_samples,), optional
         Several labels per input, independent given the input: how many of how many are
         positive. Only they show whether the uncertainty is of the right size.
+    label_counts : array-like of int, shape (n_samples, n_classes), optional
+        How many labels of each class an input has, in place of both.
+    groups : array-like of shape (n_samples,), optional
+        Equal for inputs that are not independent of each other, such as copies of an image; all
+        intervals and tests are then of groups. Without it, copies pass for error.
+    class_names : array-like of shape (n_classes,), optional
+        Of hypotheses with three axes, in the order of the classes.
+    axes : str, optional
+        Which of three axes is which, such as ``"hnc"`` for hypotheses, samples and classes; by
+        default they are told apart by their sums and by the number of samples.
     exchangeable : bool, default True
         The hypotheses are draws from the law that the method means; False where they are that
         law, as in `metrics.second_order_error`.
@@ -281,14 +316,16 @@ def evaluate(
 
     Returns
     -------
-    Evaluation
+    Evaluation or ClassEvaluation
+        The latter of three classes or more.
 
     Raises
     ------
     ValueError
-        If labels are not 0 and 1, hypotheses are not in [0, 1], lengths differ, counts are not
-        integers with 0 <= n_positive <= n_labels or lack one of the two, or a bin would have
-        fewer than two inputs.
+        If labels are not 0 and 1, or not of the classes, axes cannot be told apart, hypotheses
+        are not in [0, 1], lengths differ, counts are not integers with 0 <= n_positive <=
+        n_labels or lack one of the two, a bin would have fewer than two inputs, or something is
+        given that several classes do not take.
 
     See Also
     --------
@@ -314,15 +351,53 @@ metrics.second_order_error : the estimates one by one.
     True
     """
     level = check_fraction(confidence_level, name="confidence_level")
+    names = None
+    if n_axes(hypotheses) == 3:
+        y_true, hypotheses, names = class_arrays(y_true, hypotheses, axes, class_names)
+        if hypotheses.shape[2] > 2:
+            given = {
+                "epistemic_uncertainty": epistemic_uncertainty,
+                "prediction": prediction,
+                "n_positive": n_positive,
+                "n_labels": n_labels,
+            }
+            return _of_classes(
+                y_true,
+                hypotheses,
+                names,
+                given,
+                label_counts=label_counts,
+                groups=groups,
+                exchangeable=bool(exchangeable),
+                n_bins=n_bins,
+                level=level,
+                random_state=random_state,
+            )
+        hypotheses = hypotheses[:, :, 1]
+    elif axes is not None:
+        raise ValueError("axes is for hypotheses of three axes")
+    elif class_names is not None:
+        names = [str(name) for name in class_names]
+        if len(names) != 2:
+            raise ValueError(f"class_names must be two, as hypotheses have two axes, got {names}")
     sample = Sample(y_true, hypotheses, epistemic_uncertainty=epistemic_uncertainty)
     n, n_hypotheses = len(sample), sample.hypotheses.shape[1]
+    of_samples = None if groups is None else to_groups(groups, n)
+    n_groups = None if of_samples is None else int(of_samples.max()) + 1
+    n_units = n if n_groups is None else n_groups
+    clusters = {"groups": of_samples}
     own = (
         sample.mean
         if prediction is None
         else check_probabilities(prediction, name="prediction", n_samples=n)
     )
+    if label_counts is not None:
+        if n_positive is not None or n_labels is not None:
+            raise ValueError("label_counts takes the place of n_positive and n_labels")
+        both = to_label_counts(label_counts, (n, 2))
+        n_positive, n_labels = both[:, 1], both.sum(axis=1)
     counts = _check_counts(n_positive, n_labels, n)
-    bins = _numbers_of_bins(n_bins, n)
+    bins = _numbers_of_bins(n_bins, n_units)
     seed = {"random_state": random_state}
     exchangeable = bool(exchangeable)
 
@@ -330,28 +405,31 @@ metrics.second_order_error : the estimates one by one.
     reported_error = None
     if sample.reported is not None or n_hypotheses > 1:
         factor = metrics.finite_draws_factor(n_hypotheses) if draws else 1.0
-        reported_error = _mean(factor * sample.uncertainty, level)
+        reported_error = mean_of(factor * sample.uncertainty, level, of_samples)
 
     split = eece = None
     tests = {}
-    if n >= LEAST_SAMPLES:
+    if n_units >= LEAST_SAMPLES:
         split = metrics.split_epistemic_calibration_error(
-            sample, n_bins=bins[0], confidence_level=level, **seed
+            sample, n_bins=bins[0], confidence_level=level, **seed, **clusters
         )
         eece = metrics.decompose_eece(sample, n_bins=bins[1], **seed)
         tests = {
             "epistemic_calibration": metrics.epistemic_calibration_test(
-                sample, n_bins=bins[0], **seed
+                sample, n_bins=bins[0], **seed, **clusters
             ),
             "mean_calibration": metrics.mean_calibration_test(
-                sample, n_bins=min(10, n // 10), **seed
+                sample, n_bins=min(10, n_units // 10), **seed, **clusters
             ),
         }
-        if reported_error is not None:
+        if reported_error is not None and of_samples is None:
             tests["epistemic_independence"] = metrics.epistemic_independence_test(sample, **seed)
 
     second_order = None
-    n_kept = 0 if counts is None else np.count_nonzero(counts[1] >= 2)
+    n_kept = 0
+    if counts is not None:
+        kept = counts[1] >= 2
+        n_kept = kept.sum() if of_samples is None else len(np.unique(of_samples[kept]))
     if reported_error is not None and n_kept >= LEAST_SAMPLES:
         second_order = metrics.second_order_error(
             *counts,
@@ -361,8 +439,9 @@ metrics.second_order_error : the estimates one by one.
             n_bins=bins[0],
             confidence_level=level,
             **seed,
+            **clusters,
         )
-        if sample.reported is None:
+        if sample.reported is None and of_samples is None:
             tests["second_order"] = metrics.second_order_test(
                 *counts, sample.hypotheses, exchangeable=exchangeable, **seed
             )
@@ -370,9 +449,11 @@ metrics.second_order_error : the estimates one by one.
     return Evaluation(
         n_samples=n,
         n_hypotheses=n_hypotheses,
+        n_groups=n_groups,
+        class_names=None if names is None else tuple(names),
         positive_share=float(sample.y.mean()),
-        accuracy=_accuracy(sample.y, own, level),
-        brier=_mean((sample.y - own) ** 2, level, most=1.0),
+        accuracy=accuracy_of((own > 0.5) == (sample.y == 1), level, of_samples),
+        brier=mean_of((sample.y - own) ** 2, level, of_samples, most=1.0),
         ece=metrics.expected_calibration_error(sample.y, own, n_bins=ECE_N_BINS),
         tece=split and split.total,
         mean_miscalibration=split and split.mean_miscalibration,
@@ -380,15 +461,17 @@ metrics.second_order_error : the estimates one by one.
         eece=eece,
         tests=tests,
         reported_error=reported_error,
-        reducible_at_most=_mean((sample.y - sample.mean) ** 2, level, most=1.0),
+        reducible_at_most=mean_of((sample.y - sample.mean) ** 2, level, of_samples, most=1.0),
         second_order=second_order,
         n_bins=bins[0],
         eece_n_bins=bins[1],
         exchangeable=exchangeable,
         confidence_level=level,
         random_state=random_state,
-        warnings=tuple(_warnings(sample, split and split.total, eece, counts, second_order)),
-        _inputs=_Inputs(sample, own, *(counts or (None, None))),
+        warnings=tuple(
+            _warnings(sample, split and split.total, eece, counts, second_order, of_samples)
+        ),
+        _inputs=_Inputs(sample, own, *(counts or (None, None)), of_samples),
     )
 
 
@@ -441,21 +524,58 @@ def _check_counts(
     return positive, np.broadcast_to(labels, positive.shape)
 
 
-def _mean(values: np.ndarray, level: float, *, most: float = math.inf) -> Estimate:
-    """Return the mean of values in [0, most]; of one value the interval is all that can be."""
-    if len(values) < 2:
+def mean_of(
+    values: np.ndarray, level: float, groups: np.ndarray | None = None, *, most: float = math.inf
+) -> Estimate:
+    """Return the mean of values in [0, most]; of one group the interval is all that can be."""
+    groups = np.arange(len(values)) if groups is None else groups
+    if groups.max() < 1:
         return Estimate(float(values.mean()), math.nan, 0.0, most, level)
-    found = mean_of_groups(values, np.arange(len(values)), level, least=0.0)
+    found = mean_of_groups(values, groups, level, least=0.0)
     return dataclasses.replace(found, ci_high=min(found.ci_high, most))
 
 
-def _accuracy(y: np.ndarray, prediction: np.ndarray, level: float) -> Estimate:
+def accuracy_of(right: np.ndarray, level: float, groups: np.ndarray | None = None) -> Estimate:
+    """Return the share of predictions that are right, with Wilson's interval, or that of groups."""
     from scipy.stats import binomtest
 
-    value = metrics.accuracy(y, prediction)
-    interval = binomtest(round(value * len(y)), len(y)).proportion_ci(level, method="wilson")
-    standard_error = math.sqrt(value * (1 - value) / len(y))
+    if groups is not None:
+        # Of groups that are all right, one more may be wrong.
+        n_groups = int(groups.max()) + 1
+        if not 0 < right.mean() < 1:
+            found = accuracy_of(np.full(n_groups, bool(right[0])), level)
+            return dataclasses.replace(found, standard_error=0.0)
+        return mean_of(right.astype(np.float64), level, groups, most=1.0)
+    value = float(right.mean())
+    interval = binomtest(int(right.sum()), len(right)).proportion_ci(level, method="wilson")
+    standard_error = math.sqrt(value * (1 - value) / len(right))
     return Estimate(value, standard_error, float(interval.low), float(interval.high), level)
+
+
+def _of_classes(
+    y_true: np.ndarray,
+    hypotheses: np.ndarray,
+    names: list[str],
+    given: dict[str, Any],
+    *,
+    label_counts: ArrayLike | None,
+    groups: ArrayLike | None,
+    **settings: Any,
+) -> ClassEvaluation:
+    from epistemic_calibration._class_evaluation import evaluate_classes
+
+    wrong = [name for name, value in given.items() if value is not None]
+    if wrong:
+        instead = ": give label_counts" if wrong[0].startswith("n_") else ""
+        raise ValueError(f"{wrong[0]} is not taken with several classes{instead}")
+    n, _, n_classes = hypotheses.shape
+    return evaluate_classes(
+        ClassSample(y_true, hypotheses),
+        names,
+        counts=None if label_counts is None else to_label_counts(label_counts, (n, n_classes)),
+        groups=None if groups is None else to_groups(groups, n),
+        **settings,
+    )
 
 
 def _warnings(
@@ -464,9 +584,14 @@ def _warnings(
     eece: EECEParts | None,
     counts: tuple[np.ndarray, np.ndarray] | None,
     second_order: SecondOrderError | None,
+    groups: np.ndarray | None,
 ) -> list[str]:
     found = []
     n = len(sample)
+    if groups is not None:
+        found.append(
+            "EECE and its noise do not allow for the groups, and tests that cannot are left out."
+        )
     n_rare = int(min(sample.y.sum(), n - sample.y.sum()))
     rare = int(sample.y.sum() <= n / 2)
     if n_rare == 0:
@@ -503,15 +628,15 @@ def _warnings(
     return found
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
     if dataclasses.is_dataclass(value):
         fields = (f.name for f in dataclasses.fields(value))
         # Bins are many, and figures have them.
-        return {name: _plain(getattr(value, name)) for name in fields if name != "bins"}
+        return {name: plain(getattr(value, name)) for name in fields if name != "bins"}
     if isinstance(value, dict):
-        return {name: _plain(item) for name, item in value.items()}
+        return {name: plain(item) for name, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_plain(item) for item in value]
+        return [plain(item) for item in value]
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, float) and not math.isfinite(value):

@@ -10,6 +10,8 @@ from epistemic_calibration.metrics._interval import (
     calibrated_cumulants,
     grown_cumulants,
     invert,
+    label_variance,
+    noise_of_bins,
     smallest_detectable,
 )
 from epistemic_calibration.metrics.binning import coarse_bins
@@ -375,6 +377,12 @@ def test_variance_of_the_difference_agrees_with_the_quadratic_form():
     skewed = noise * (1 - 2 * p)
     third = 8 * np.trace(np.linalg.matrix_power(whole * noise, 3)) + 4 * skewed @ whole**3 @ skewed
     expected = smallest_detectable(
-        grown_cumulants(p, fine, variance, third, 4 * noise.mean() / n), 0.95
+        grown_cumulants(
+            noise_of_bins(lambda t: label_variance(p, t), fine),
+            variance,
+            third,
+            4 * noise.mean() / n,
+        ),
+        0.95,
     )
     assert found.minimum_detectable == pytest.approx(expected, rel=1e-9)

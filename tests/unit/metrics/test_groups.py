@@ -245,3 +245,46 @@ def test_means_over_tasks_of_copies(predictor):
     )["a", "b"]
     assert several.estimate == pytest.approx(single.estimate, abs=1e-15)
     assert several.standard_error == pytest.approx(single.standard_error, rel=1.5 * tolerance)
+
+
+def test_parts_of_copies_in_groups_are_those_of_the_originals(predictor):
+    y, hypotheses, _ = predictor(400, mean_error=0.4)
+    rng = np.random.default_rng(0)
+    of_copy = rng.permutation(np.repeat(np.arange(400), 3))
+    bins = metrics.assign_bins(hypotheses, n_bins=20, binning="nested")
+    once = metrics.split_epistemic_calibration_error(y, hypotheses, n_bins=20, bins=bins)
+    copied = metrics.split_epistemic_calibration_error(
+        y[of_copy], hypotheses[of_copy], n_bins=20, bins=bins[of_copy], groups=of_copy
+    )
+    for name in ("total", "mean_miscalibration", "epistemic_dependence"):
+        a, b = getattr(copied, name), getattr(once, name)
+        assert a.estimate == pytest.approx(b.estimate, abs=1e-14)
+        assert a.standard_error == pytest.approx(b.standard_error, rel=0.25)
+    assert copied.total.estimate == pytest.approx(
+        copied.mean_miscalibration.estimate + copied.epistemic_dependence.estimate, abs=1e-15
+    )
+
+
+def test_the_interval_of_the_dependence_covers_with_groups_in_several_bins():
+    """Labels of a group are one draw of its noise; the dependence is 0.05² by construction."""
+    n_groups, n_runs, covered, estimates = 500, 200, 0, []
+    rng = np.random.default_rng(0)
+    groups = np.repeat(np.arange(n_groups), 4)
+    n = len(groups)
+    for _ in range(n_runs):
+        wide = rng.random(n) < 0.5
+        mean = rng.uniform(0.3, 0.7, n)
+        spread = np.where(wide, 0.2, 0.01)
+        rows = mean[:, None] + spread[:, None] * np.array([-1.0, 1.0])
+        p = mean + np.where(wide, 0.05, -0.05)
+        # Half of the group's labels share one uniform number.
+        shared = np.where(np.arange(n) % 4 < 2, rng.random(n_groups)[groups], rng.random(n))
+        found = metrics.split_epistemic_calibration_error(
+            (shared < p).astype(int), rows, n_bins=20, groups=groups
+        ).epistemic_dependence
+        estimates.append(found.estimate)
+        covered += found.ci_low <= 0.0025 <= found.ci_high
+    assert np.mean(estimates) == pytest.approx(
+        0.0025, abs=4 * np.std(estimates) / np.sqrt(n_runs) + 0.03 * 0.0025
+    )
+    assert covered >= binom.ppf(1e-4, n_runs, 0.93)

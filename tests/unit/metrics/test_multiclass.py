@@ -8,6 +8,12 @@ import pytest
 from scipy.stats import binom
 
 from epistemic_calibration import metrics
+from epistemic_calibration.metrics._class_cumulants import (
+    _cubes_of_products,
+    _sum_of_cubes,
+    canonical_cumulants,
+    less_certain,
+)
 
 
 def draw(n, *, n_classes=4, h=8, exponent=1.0, dependence=0.0, seed=0):
@@ -94,13 +100,71 @@ def test_null_variance_is_that_of_labels_listed_one_by_one():
     pairs = sum(np.trace(noise[i] @ noise[k]) for i, k in itertools.permutations(range(4), 2))
     variance = np.average(np.square(values), weights=weights)
     assert variance == pytest.approx(2 * pairs / 12**2)
-    # z(0.95)·σ + z(0.8)·sqrt(σ² + slope·t) = t, with the slope of an error spread as the noise.
-    total = noise.sum(axis=0)
-    slope = 4 * np.trace(total @ total) / np.trace(total) / 4**2
-    t = result.minimum_detectable
-    assert 1.6448536 * np.sqrt(variance) + 0.8416212 * np.sqrt(variance + slope * t) == (
-        pytest.approx(t, rel=1e-6)
-    )
+    third = np.average(np.power(values, 3), weights=weights)
+    assert canonical_cumulants(mean, bins)(0.0) == pytest.approx((variance, third), rel=1e-12)
+
+
+def test_cumulants_with_an_error_are_those_of_labels_listed_one_by_one():
+    rng = np.random.default_rng(2)
+    mean, bins = rng.dirichlet([1, 0.5, 0.3], 5), np.array([0, 1, 0, 1, 0])
+    p, direction = less_certain(mean, 0.03)
+    np.testing.assert_allclose(p.sum(axis=1), 1)
+    np.testing.assert_allclose(np.square(p - mean).sum(axis=1), 0.03)
+    values, weights = [], []
+    for y in itertools.product(range(3), repeat=5):
+        e, value = np.eye(3)[list(y)] - p, 0.0
+        for m in (0, 1):
+            inside = np.flatnonzero(bins == m)
+            pairs = sum(e[i] @ e[k] for i, k in itertools.permutations(inside, 2))
+            linear = 2 * (len(inside) - 1) * np.sqrt(0.03) * np.sum(direction[inside] * e[inside])
+            value += (pairs + linear) / (5 * (len(inside) - 1))
+        values.append(value)
+        weights.append(np.prod(p[np.arange(5), y]))
+    expected = [np.average(np.power(values, k), weights=weights) for k in (2, 3)]
+    assert canonical_cumulants(mean, bins)(0.03) == pytest.approx(expected, rel=1e-12)
+
+
+def test_cubes_of_products_do_not_depend_on_how_they_are_summed(monkeypatch):
+    p = np.random.default_rng(0).dirichlet([1, 1, 1], 30)
+    assert _sum_of_cubes(p) == pytest.approx(np.sum((p @ p.T) ** 3), rel=1e-12)
+    assert _sum_of_cubes(p[:5]) == pytest.approx(np.sum((p[:5] @ p[:5].T) ** 3), rel=1e-12)
+    alike = np.repeat(p[:1], 40, axis=0)
+    exact = _cubes_of_products(alike)
+    monkeypatch.setattr("epistemic_calibration.metrics._class_cumulants._MAX_PRODUCTS", 0)
+    assert _cubes_of_products(alike) == pytest.approx(exact, rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("n_classes", "n_bins", "concentration"), [(5, 30, 1.0), (10, 40, 0.05), (4, 50, 0.01)]
+)
+def test_minimum_detectable_is_found_with_probability_of_80_percent(
+    n_classes, n_bins, concentration
+):
+    """From even laws to predictions that are all but certain."""
+    n, n_draws = 1200, 1500
+    rng = np.random.default_rng(0)
+    bins = np.arange(n) % n_bins
+    mean = rng.dirichlet(np.full(n_classes, concentration), n_bins)[bins]
+    least = metrics.canonical_epistemic_calibration_error(
+        labels_of(mean, rng), mean[:, None], bins=bins
+    ).minimum_detectable
+    counts = np.bincount(bins)
+
+    def estimates(p):
+        values = np.empty(n_draws)
+        for k in range(n_draws):
+            e = np.eye(n_classes)[labels_of(p, rng)] - mean
+            sums = np.stack([np.bincount(bins, weights=column) for column in e.T], axis=1)
+            squares = np.bincount(bins, weights=np.sum(e**2, axis=1))
+            values[k] = np.sum((np.sum(sums**2, axis=1) - squares) / (counts - 1)) / n
+        return values
+
+    # Samples of a bin have one law here, so that none of its error is hidden.
+    away = estimates(less_certain(mean, least)[0])
+    power = np.mean(away > np.quantile(estimates(mean), 0.95))
+    # As for one class: 0.02 for the χ², and standard errors of sqrt(0.16/1500) = 0.010 and, for
+    # the quantile, 0.0056 in level or 0.016 in power.
+    assert power == pytest.approx(0.8, abs=0.02 + 3 * 0.019)
 
 
 @pytest.mark.parametrize("exponent", [1.0, 0.6])
@@ -158,10 +222,11 @@ def two_classes():
 
 def assert_twice(result, binary, factor=2):
     for field in dataclasses.fields(binary):
-        if field.name == "minimum_detectable":
-            # That of one class allows for the skewness of the estimate, this one does not.
-            continue
         value, expected = getattr(result, field.name), getattr(binary, field.name)
+        if field.name == "minimum_detectable" and factor == 2:
+            # That of one class errs in both directions where it can, this one in one.
+            assert value == pytest.approx(2 * expected, rel=0.12)
+            continue
         same = field.name in ("dropped_mass", "n_bins", "confidence_level")
         assert value == pytest.approx((1 if same else factor) * expected, abs=1e-12, rel=1e-12), (
             field.name
@@ -240,6 +305,102 @@ def test_test_of_two_classes_has_twice_the_binary_statistic(two_classes):
     assert result.statistic == pytest.approx(2 * binary.statistic, abs=1e-12)
     # Two independent shares of 999 draws.
     assert abs(result.p_value - binary.p_value) < 4 * np.sqrt(2 * 0.25 / 999)
+
+
+# --- Groups
+
+
+def test_canonical_error_over_groups_is_the_mean_over_pairs_of_different_groups():
+    y, hypotheses, _ = draw(80, exponent=0.5)
+    rng = np.random.default_rng(0)
+    bins, groups = rng.integers(0, 5, 80), rng.integers(0, 14, 80)
+    e = errors(y, hypotheses)
+
+    def pairs(index):
+        products = [
+            e[i] @ e[k] for i, k in itertools.permutations(index, 2) if groups[i] != groups[k]
+        ]
+        return np.mean(products)
+
+    options = {"bins": bins, "groups": groups}
+    result = metrics.canonical_epistemic_calibration_error(y, hypotheses, **options)
+    assert result.estimate == pytest.approx(in_bins(bins, pairs), abs=1e-14)
+    test = metrics.canonical_epistemic_calibration_test(y, hypotheses, n_resamples=9, **options)
+    assert test.statistic == pytest.approx(result.estimate, abs=1e-14)
+
+
+def test_canonical_error_of_two_classes_over_groups_is_twice_the_binary_one(two_classes):
+    y, hypotheses, bins = two_classes
+    options = {"bins": bins, "groups": np.random.default_rng(0).integers(0, 150, len(y))}
+    assert_twice(
+        metrics.canonical_epistemic_calibration_error(y, hypotheses, **options),
+        metrics.corrected_epistemic_calibration_error(y, hypotheses[:, :, 1], **options),
+    )
+
+
+CORRECTED = [
+    metrics.classwise_epistemic_calibration_error,
+    metrics.top_label_epistemic_calibration_error,
+    metrics.canonical_epistemic_calibration_error,
+]
+
+
+@pytest.mark.parametrize("function", CORRECTED)
+def test_copies_in_groups_say_no_more_than_the_originals(function):
+    y, hypotheses, _ = draw(300, n_classes=3, exponent=0.5)
+    bins = np.arange(300) % 10
+    of_copy = np.random.default_rng(0).permutation(np.repeat(np.arange(300), 3))
+
+    def of(rows, **options):
+        given = [bins[rows]] * 3 if function is CORRECTED[0] else bins[rows]
+        found = function(y[rows], hypotheses[rows], bins=given, **options)
+        return found.mean if function is CORRECTED[0] else found
+
+    once, copied, naive = of(np.arange(300)), of(of_copy, groups=of_copy), of(of_copy)
+    assert copied.estimate == pytest.approx(once.estimate, abs=1e-13)
+    assert copied.plug_in == pytest.approx(once.plug_in, abs=1e-13)
+    # The closed form of single samples differs by their fourth moments, and resamples by chance.
+    assert copied.standard_error == pytest.approx(once.standard_error, rel=0.15)
+    assert copied.minimum_detectable == pytest.approx(once.minimum_detectable, rel=0.15)
+    # Of three copies, a third of the noise floor is taken off, and not all of it.
+    assert naive.estimate > once.estimate + 0.5 * once.noise_floor
+
+
+@pytest.mark.parametrize("function", [*CORRECTED, metrics.canonical_epistemic_calibration_test])
+def test_groups_of_one_are_no_groups_and_wrong_ones_are_refused(function):
+    y, hypotheses, _ = draw(60)
+    assert function(y, hypotheses, groups=np.arange(60)) == function(y, hypotheses)
+    with pytest.raises(ValueError, match=r"groups must have shape \(60,\)"):
+        function(y, hypotheses, groups=np.arange(59))
+
+
+def test_groups_of_too_many_classes_and_bins_are_refused():
+    y, hypotheses, _ = draw(400, n_classes=50, h=2)
+    with pytest.raises(ValueError, match="50 classes take at most 120 bins, got 200"):
+        metrics.canonical_epistemic_calibration_error(
+            y, hypotheses, bins=np.arange(400) // 2, groups=np.arange(400) // 4 * 2 + y % 2
+        )
+
+
+def test_canonical_test_over_groups_keeps_its_level_where_groups_share_their_errors():
+    """Four copies of 60 inputs, and 20 alone: rejected as often as promised, and not without."""
+    n_runs, level, rejected = 200, 0.1, {"with": 0, "without": 0}
+    for seed in range(n_runs):
+        rng = np.random.default_rng(seed)
+        _, hypotheses, _ = draw(80, n_classes=3, h=3, seed=seed)
+        of_copy = np.concatenate([np.repeat(np.arange(60), 4), np.arange(60, 80)])
+        y = labels_of(hypotheses.mean(axis=1), rng)[of_copy]
+        options = {"bins": of_copy % 4, "n_resamples": 99, "random_state": seed}
+        for name, groups in (("with", of_copy), ("without", None)):
+            rejected[name] += (
+                metrics.canonical_epistemic_calibration_test(
+                    y, hypotheses[of_copy], groups=groups, **options
+                ).p_value
+                <= level
+            )
+    low, high = binom.ppf([1e-4, 1 - 1e-4], n_runs, level)
+    assert low <= rejected["with"] <= high
+    assert rejected["without"] > 150
 
 
 # --- EECE

@@ -3,17 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from epistemic_calibration.metrics._bins import hidden_variance
+from epistemic_calibration.metrics._class_cumulants import canonical_cumulants, label_variance
 from epistemic_calibration.metrics._classes import ClassSample
-from epistemic_calibration.metrics._interval import detectable
+from epistemic_calibration.metrics._groups import GroupedBins, form_of_pairs, group_sums
+from epistemic_calibration.metrics._interval import (
+    grown_cumulants,
+    noise_of_bins,
+    smallest_detectable,
+)
 from epistemic_calibration.metrics._validation import BLOCK_SIZE
 from epistemic_calibration.metrics.corrected import CorrectedError, result_of_form
 from epistemic_calibration.metrics.eece import BinStatistics, EECEParts
 from epistemic_calibration.metrics.hypothesis_tests import HypothesisTest
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
+
+#: Bins times classes whose products of pairs are kept in memory.
+_MAX_CELLS = 6000
 
 
 class _Bin(NamedTuple):
@@ -22,24 +35,24 @@ class _Bin(NamedTuple):
     n: int
     squared_error: float  # mean of e_i·e_k over ordered pairs
     plug_in: float  # ‖mean e‖²
-    noise: float  # tr(T), T the sum of Σ_i = diag(Δ_i) − Δ_i Δ_iᵀ
-    pair_noise: float  # Σ_{i≠k} tr(Σ_i Σ_k)
-    noise_direction: float  # tr(T²)/tr(T)
+    noise: float  # tr(T), T the sum of diag(Δ_i) − Δ_i Δ_iᵀ
     pair_variance: float  # tr(Σ²)
     variance_in_error: float  # gᵀΣg, g the mean of e
     variance_in_noise: float  # tr(Σ²)/tr(Σ), the same for unit vectors g that lie as the noise
 
 
-def canonical_over_bins(sample: ClassSample, labels: np.ndarray, level: float) -> CorrectedError:
-    """Return the corrected canonical error of checked bins.
+def canonical_over_bins(
+    sample: ClassSample, labels: np.ndarray, level: float, groups: np.ndarray | None = None
+) -> CorrectedError:
+    """Return the corrected canonical error of checked bins and groups.
 
     Raises
     ------
     ValueError
-        If every sample is alone in its bin.
+        If every sample, or group, is alone in its bin, or pairs of groups are too many.
     """
-    from scipy.stats import norm
-
+    if groups is not None:
+        return _over_groups(sample, labels, groups, level)
     blocks = list(_blocks(sample, labels))
     n_one_class = sum(len(y) for _, _, y in blocks if (y == y[0]).all())
     parts = [_of_bin(*block, n_one_class) for block in blocks]
@@ -51,7 +64,6 @@ def canonical_over_bins(sample: ClassSample, labels: np.ndarray, level: float) -
     variance_at_zero = float(w**2 @ (2 * b.pair_variance / pairs))
     # By how much the variance grows with the error, as the error lies in the bins and classes.
     mass = float(w @ np.maximum(b.squared_error, 0))
-    calibrated_slope = float(4 * b.noise_direction.sum() / n_samples**2)
     directions = b.variance_in_error / mass if mass > 0 else b.variance_in_noise
     slope = float(4 * (w**2 / b.n) @ directions)
     return result_of_form(
@@ -59,12 +71,9 @@ def canonical_over_bins(sample: ClassSample, labels: np.ndarray, level: float) -
         plug_in=float(w @ b.plug_in),
         noise_floor=float(w @ (b.noise / b.n**2)),
         variance_at_zero=variance_at_zero,
-        minimum_detectable=detectable(
-            # Exact for labels that are Categorical(Δ).
-            float((w / pairs) ** 2 @ (2 * b.pair_noise)),
-            # As if the error were spread evenly.
-            calibrated_slope,
-            norm.ppf(level),
+        # Each call costs a second with many classes, and no more digits are ever shown.
+        minimum_detectable=smallest_detectable(
+            canonical_cumulants(sample.mean, labels), level, rtol=1e-4
         ),
         slope=slope,
         dropped_mass=1 - n_samples / len(labels),
@@ -90,12 +99,7 @@ def _of_bin(error: np.ndarray, mean: np.ndarray, y: np.ndarray, n_one_class: int
     squared_error = float((sums @ sums - np.einsum("nc,nc->", error, error)) / (n * (n - 1)))
     g = sums / n
 
-    # Σ_i of the samples and their sum.
     total = np.diag(mean.sum(axis=0)) - mean.T @ mean
-    squares = np.einsum("nc,nc->n", mean, mean)
-    own = (squares - 2 * np.sum(mean**3, axis=1) + squares**2).sum()
-    noise = float(np.trace(total))
-    noise_square = float(np.vdot(total, total))
 
     residual = error - g
     seen = residual.T @ residual / (n - 1)
@@ -111,9 +115,7 @@ def _of_bin(error: np.ndarray, mean: np.ndarray, y: np.ndarray, n_one_class: int
         n=n,
         squared_error=squared_error,
         plug_in=float(g @ g),
-        noise=noise,
-        pair_noise=max(float(noise_square - own), 0.0),
-        noise_direction=noise_square / noise if noise > 0 else 0.0,
+        noise=float(np.trace(total)),
         pair_variance=max(pair_variance, 0.0),
         variance_in_error=variance_in_error,
         variance_in_noise=max(pair_variance, 0.0) / trace if trace > 0 else 0.0,
@@ -135,6 +137,116 @@ def _at_least_hidden(
     together = hidden_variance(np.array(np.inf), n_one_class)
     hidden = noise * (max(hidden_variance(variance, len(y)), together) / variance)
     return hidden if np.trace(hidden) > np.trace(seen) else seen
+
+
+def _over_groups(
+    sample: ClassSample, labels: np.ndarray, groups: np.ndarray, level: float
+) -> CorrectedError:
+    """Return the sum over classes of the errors from pairs of different groups.
+
+    A group may have samples in several bins, and its errors of the classes depend on each other:
+    every bin and class is a column of one form.
+    """
+    n_groups, n_bins = int(groups.max()) + 1, len(np.unique(labels))
+    if n_bins * sample.n_classes > _MAX_CELLS:
+        raise ValueError(
+            f"groups of {sample.n_classes} classes take at most {_MAX_CELLS // sample.n_classes} "
+            f"bins, got {n_bins}"
+        )
+    classes = [
+        GroupedBins((sample.y == c).astype(np.float64), sample.mean[:, c], labels, groups)
+        for c in range(sample.n_classes)
+    ]
+    b, n_classes = classes[0], sample.n_classes
+    shares = b.w / b.pairs
+    cells = b.of_bin, b.of_group, n_groups, len(b.n)
+    # Column c·n_bins + u is of class c in bin u.
+    residuals = _side_by_side([group_sums(task.residual, *cells) for task in classes])
+    factor = 2 * shares[b.of_bin] * (b.n[b.of_bin] - b.size)
+    influence = _side_by_side([group_sums(factor * task.residual, *cells) for task in classes])
+    products, variance_at_zero, third_cumulant = form_of_pairs(
+        residuals, np.tile(shares, n_classes)
+    )
+
+    def of_bins(matrix: np.ndarray) -> np.ndarray:
+        blocks = matrix.reshape(n_classes, len(b.n), n_classes, len(b.n))
+        return np.einsum("cudu->ucd", blocks)
+
+    noise, added = of_bins(products), of_bins((influence.T @ influence).toarray())
+    traces = np.einsum("ucc->u", noise)
+    along = np.einsum("ucd,ucd->u", noise, added)
+    even = float(np.divide(along, traces, out=np.zeros_like(along), where=traces > 0).sum())
+
+    squares = np.array([task.squared_error for task in classes])
+    error = np.array([task.error for task in classes])
+    seen = np.maximum(squares, 0)
+    mass, slope = float(np.sum(seen @ b.w)), even
+    if mass > 0:
+        slope = float(np.sum((influence @ (np.sign(error) * np.sqrt(seen)).ravel()) ** 2)) / mass
+    cumulants = grown_cumulants(
+        noise_of_bins(label_variance(sample.mean), labels),
+        variance_at_zero,
+        third_cumulant,
+        even,
+    )
+    return result_of_form(
+        estimate=float(np.sum(squares @ b.w)),
+        plug_in=float(np.sum(error**2 @ b.w)),
+        noise_floor=float(b.w @ (traces / b.n**2)),
+        variance_at_zero=variance_at_zero,
+        minimum_detectable=smallest_detectable(cumulants, level),
+        slope=slope,
+        third_cumulant=third_cumulant,
+        dropped_mass=b.dropped_mass,
+        n_bins=len(b.n),
+        level=level,
+    )
+
+
+def _side_by_side(matrices: list[csr_array]) -> csr_array:
+    from scipy.sparse import hstack
+
+    return hstack(matrices, format="csr")
+
+
+def canonical_flip_test(
+    sample: ClassSample, labels: np.ndarray, groups: np.ndarray, n_resamples: int, seed: int
+) -> HypothesisTest:
+    """Return the test of `canonical_over_bins` with groups.
+
+    Labels of samples that are alone in their group are drawn from Categorical(Δ); of other
+    groups, the errors of all bins and classes get a random sign.
+    """
+    classes = [
+        GroupedBins((sample.y == c).astype(np.float64), sample.mean[:, c], labels, groups)
+        for c in range(sample.n_classes)
+    ]
+    b = classes[0]
+    sums = np.stack([task.sums for task in classes], axis=1)
+    size = np.bincount(groups)
+    alone = np.flatnonzero((size == 1)[b.of_group])
+    row_of_group = np.empty(len(size), dtype=np.intp)
+    row_of_group[groups] = np.arange(len(groups))
+    mean = sample.mean[row_of_group[b.of_group[alone]]]
+    upper = np.cumsum(mean, axis=1)[:, :-1]
+    weights = b.w / b.pairs
+
+    def statistic(cells: np.ndarray) -> float:
+        total = np.add.reduceat(cells, b.starts, axis=0)
+        own = np.add.reduceat(np.einsum("kc,kc->k", cells, cells), b.starts)
+        return float((np.einsum("uc,uc->u", total, total) - own) @ weights)
+
+    seen = statistic(sums)
+    generator = np.random.default_rng(seed)
+    n_larger = 0
+    for _ in range(n_resamples):
+        uniform = generator.random(len(size))[b.of_group]
+        drawn = np.where(uniform < 0.5, 1.0, -1.0)[:, None] * sums
+        if len(alone):
+            drawn[alone] = -mean
+            drawn[alone, (uniform[alone, None] > upper).sum(axis=1)] += 1
+        n_larger += statistic(drawn) >= seen - 1e-12 * abs(seen)
+    return HypothesisTest(seen, (1 + n_larger) / (n_resamples + 1))
 
 
 def canonical_redraw_test(

@@ -50,6 +50,7 @@ def classwise_epistemic_calibration_error(
     binning: Binning = "nested",
     random_state: int = 0,
     bins: Sequence[ArrayLike] | None = None,
+    groups: ArrayLike | None = None,
     confidence_level: float = 0.95,
     n_resamples: int = 499,
 ) -> Classwise[CorrectedError]:
@@ -65,6 +66,8 @@ def classwise_epistemic_calibration_error(
         Of each class, as in :func:`assign_bins`; the seed is also that of the mean's interval.
     bins : sequence over classes of array-like of int, shape (n_samples,), optional
         Bins made before, which must not depend on labels.
+    groups : array-like of shape (n_samples,), optional
+        As in :func:`corrected_epistemic_calibration_error`.
     confidence_level : float in (0, 1), default 0.95
     n_resamples : int >= 2, default 499
         As in :func:`mean_corrected_error`.
@@ -112,6 +115,7 @@ def classwise_epistemic_calibration_error(
             labels,
             list(sample.mean.T),
             partitions,
+            groups=groups,
             confidence_level=confidence_level,
             n_resamples=n_resamples,
             random_state=random_state,
@@ -121,6 +125,7 @@ def classwise_epistemic_calibration_error(
                 labels[c],
                 sample.hypotheses[:, :, c],
                 bins=partitions[c],
+                groups=groups,
                 confidence_level=confidence_level,
             )
             for c in range(sample.n_classes)

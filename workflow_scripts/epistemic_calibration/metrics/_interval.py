@@ -26,7 +26,7 @@ def invert(estimate: float, variance_at_zero: float, slope: float, z: float) -> 
     return max(0.0, ends(estimate)[0]), ends(max(estimate, 0.0))[1]
 
 
-def smallest_detectable(cumulants: Cumulants, level: float) -> float:
+def smallest_detectable(cumulants: Cumulants, level: float, *, rtol: float = 1e-9) -> float:
     """Return the error that a one-sided test at 1 − level finds with probability `POWER`.
 
     The estimate with mean t is taken as a χ² of the same variance and skewness. As normal it
@@ -51,7 +51,7 @@ def smallest_detectable(cumulants: Cumulants, level: float) -> float:
     high = 2 * low
     while excess(high) < 0:
         low, high = high, 2 * high
-    return float(brentq(excess, low, high, xtol=1e-15, rtol=1e-9))
+    return float(brentq(excess, low, high, xtol=1e-15, rtol=rtol))
 
 
 def detectable(variance_at_zero: float, slope: float, critical: float) -> float:
@@ -132,19 +132,26 @@ def calibrated_cumulants(
     return at
 
 
+def noise_of_bins(
+    variance: Callable[[float], np.ndarray], labels: np.ndarray
+) -> Callable[[float], float]:
+    """Return the root of the sum of squares over bins of the variance of their labels, by t."""
+
+    def noise(t: float) -> float:
+        return float(np.linalg.norm(np.bincount(labels, weights=variance(t))))
+
+    return noise
+
+
 def grown_cumulants(
-    mean: np.ndarray, labels: np.ndarray, variance: float, third_cumulant: float, slope: float
+    noise: Callable[[float], float], variance: float, third_cumulant: float, slope: float
 ) -> Cumulants:
     """Return cumulants from those at t = 0, and what an even error adds to the variance.
 
-    The estimate is taken as a sum of equal χ², noncentral with the error, in labels whose noise
-    changes as `label_variance` says.
+    The estimate is taken as a sum of equal χ², noncentral with the error, in labels whose
+    `noise_of_bins` changes with t.
     """
     tail = third_cumulant / variance if variance > 0 else 0.0
-
-    def noise(t: float) -> float:
-        return float(np.linalg.norm(np.bincount(labels, weights=label_variance(mean, t))))
-
     at_zero = noise(0.0)
 
     def at(t: float) -> tuple[float, float]:

@@ -6,6 +6,7 @@ proposition 1 of the paper leaves of its definition where EU is the variance.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,6 +25,8 @@ from epistemic_calibration.metrics._interval import (
     chi_square_quantile,
     grown_cumulants,
     invert,
+    label_variance,
+    noise_of_bins,
     skewness_of,
     smallest_detectable,
 )
@@ -188,6 +191,7 @@ def split_epistemic_calibration_error(
     random_state: int = 0,
     confidence_level: float = 0.95,
     bins: ArrayLike | None = None,
+    groups: ArrayLike | None = None,
 ) -> ErrorSplit:
     """Return bias-corrected estimates of TECE and of its two parts.
 
@@ -198,7 +202,8 @@ def split_epistemic_calibration_error(
     4 % of a smooth error of the mean passes for it, more where the error and EU jump together.
 
     Parameters and errors as in :func:`corrected_epistemic_calibration_error`; ``bins``, where
-    given, are those of ``binning="nested"`` with the same ``n_bins``.
+    given, are those of ``binning="nested"`` with the same ``n_bins``. With ``groups``, what lies in
+    fine bins of one group is left out of the total and not of the mean miscalibration.
 
     Raises
     ------
@@ -235,9 +240,16 @@ def split_epistemic_calibration_error(
     coarse = coarse_bins(sample.mean, n_bins)
     if len(np.unique(np.stack([coarse, fine]), axis=1).T) != len(np.unique(fine)):
         raise ValueError(f"bins are not nested in those of the row mean for n_bins={n_bins}")
-    total = corrected_over_bins(sample.y, sample.mean, fine, level)
-    of_mean = corrected_over_bins(sample.y, sample.mean, coarse, level)
-    dependence = _difference(sample.y, sample.mean, coarse, fine, total, of_mean)
+    coarse = np.unique(coarse, return_inverse=True)[1]
+    of_samples = groups_of_samples(groups, len(sample))
+    total = corrected_over_bins(sample.y, sample.mean, fine, level, of_samples)
+    of_mean = corrected_over_bins(sample.y, sample.mean, coarse, level, of_samples)
+    if of_samples is None:
+        dependence = _difference(sample.y, sample.mean, coarse, fine, total, of_mean)
+    else:
+        dependence = _difference_over_groups(
+            sample.y, sample.mean, coarse, fine, of_samples, total, of_mean
+        )
     return ErrorSplit(total, of_mean, dependence)
 
 
@@ -313,8 +325,12 @@ class _GroupedForm:
 
     def cumulants(self, mean: np.ndarray, labels: np.ndarray) -> Cumulants:
         return grown_cumulants(
-            mean, labels, self.variance_at_zero, self.third_cumulant, self.even_slope
+            _noise(mean, labels), self.variance_at_zero, self.third_cumulant, self.even_slope
         )
+
+
+def _noise(mean: np.ndarray, labels: np.ndarray) -> Callable[[float], float]:
+    return noise_of_bins(lambda t: label_variance(mean, t), labels)
 
 
 def _over_groups(
@@ -349,11 +365,10 @@ def _difference(
     It is the quadratic form Σ_{i≠k} a_ik e_i e_k, where a_ik = 1/(N(n_f − 1)) for pairs in
     a fine bin less 1/(N(n_c − 1)) for pairs in a coarse bin.
     """
-    labels = np.unique(coarse, return_inverse=True)[1]
-    c, f = Bins(y, mean, labels), Bins(y, mean, fine)
+    c, f = Bins(y, mean, coarse), Bins(y, mean, fine)
     n_samples = int(c.n.sum())
     parent = np.empty(len(f.used), dtype=np.intp)
-    parent[fine] = labels
+    parent[fine] = coarse
     # Coarse bins of two samples or more have fine bins of two or more (see nested_bins).
     parent = (np.cumsum(c.used) - 1)[parent[f.used]]
     in_fine = 1 / (n_samples * (f.n - 1.0))
@@ -391,8 +406,7 @@ def _difference(
         variance_at_zero=variance_at_zero,
         minimum_detectable=smallest_detectable(
             grown_cumulants(
-                mean,
-                fine,
+                _noise(mean, fine),
                 calibrated_variance,
                 third_cumulant,
                 float(4 * f.noise.sum() / n_samples**2),
@@ -400,6 +414,71 @@ def _difference(
             total.confidence_level,
         ),
         slope=_slope(f.w, deviation, 4 * f.s2 / n_samples),
+        dropped_mass=total.dropped_mass,
+        n_bins=total.n_bins,
+        level=total.confidence_level,
+    )
+
+
+def _difference_over_groups(
+    y: np.ndarray,
+    mean: np.ndarray,
+    coarse: np.ndarray,
+    fine: np.ndarray,
+    groups: np.ndarray,
+    total: CorrectedError,
+    of_mean: CorrectedError,
+) -> CorrectedError:
+    """Return the same as `_difference` from pairs of different groups.
+
+    With S_gf the residuals of group g in fine bin f, it is the form Σ_{g≠h} S_g A S_hᵀ, where A
+    has the share of a pair in its fine bin on the diagonal, and takes off that in its coarse bin
+    from all fine bins that share it.
+    """
+    c, f = GroupedBins(y, mean, coarse, groups), GroupedBins(y, mean, fine, groups)
+    n_groups, n_fine = int(groups.max()) + 1, len(f.used)
+    parent = np.empty(n_fine, dtype=np.intp)
+    parent[fine] = coarse
+    in_fine, in_coarse = np.zeros(n_fine), np.zeros(len(c.used))
+    in_fine[f.used], in_coarse[c.used] = f.w / f.pairs, c.w / c.pairs
+    form = np.diag(in_fine) - in_coarse[parent] * (parent[:, None] == parent)
+    # What lies in a fine bin of one group counts in the coarse one only.
+    of_coarse = np.zeros(len(c.used))
+    of_coarse[c.used] = c.error
+    alone = ~f.used[fine]
+    sums = group_sums(
+        (y - mean - of_coarse[coarse])[alone], fine[alone], groups[alone], n_groups, n_fine
+    )
+    seen = np.flatnonzero(f.used)
+    sums += group_sums(f.residual, seen[f.of_bin], f.of_group, n_groups, n_fine)
+
+    products = (sums.T @ sums).toarray()
+    scaled = products @ form
+    own = np.asarray((sums @ form * sums.toarray()).sum(axis=1)).ravel()
+    variance_at_zero = max(2 * float(np.sum(scaled * scaled.T) - own @ own), 0.0)
+    third_cumulant = 8 * float(np.sum((scaled @ scaled) * scaled.T))
+    influence = 2 * in_fine[seen][f.of_bin] * (f.n[f.of_bin] - f.size) * f.residual
+    influence = group_sums(influence, f.of_bin, f.of_group, n_groups, len(f.n))
+    even = float(influence.power(2).sum())
+
+    noise = np.diag(products)
+    of_mean_noise = np.bincount(parent, weights=noise, minlength=len(c.used))[c.used] / c.n**2
+    position = (np.cumsum(c.used) - 1)[parent[seen]]
+    share = f.n / c.n[position]
+    noise = noise[seen] / f.n**2 * (1 - 2 * share) + of_mean_noise[position]
+    deviation = f.error - c.error[position]
+    squares = np.maximum(deviation**2 - noise, 0)
+    slope, error = even, float(f.w @ squares)
+    if error > 0:
+        slope = float(np.sum((influence @ (np.sign(deviation) * np.sqrt(squares))) ** 2)) / error
+    cumulants = grown_cumulants(_noise(mean, fine), variance_at_zero, third_cumulant, even)
+    return result_of_form(
+        estimate=total.estimate - of_mean.estimate,
+        plug_in=total.plug_in - of_mean.plug_in,
+        noise_floor=total.noise_floor - of_mean.noise_floor,
+        variance_at_zero=variance_at_zero,
+        minimum_detectable=smallest_detectable(cumulants, total.confidence_level),
+        slope=slope,
         dropped_mass=total.dropped_mass,
         n_bins=total.n_bins,
         level=total.confidence_level,

@@ -459,11 +459,11 @@ confidence_level
       uncertainty 0.02322: error 0.02181 [0.01913, 0.02448], weight 0.5
     )
     """
-    first, second, kept = _label_moments(n_positive, n_labels)
+    first, second, kept = label_moments(n_positive, n_labels)
     rows = _check_rows(hypotheses, kept)
     reported = _check_reported(epistemic_uncertainty, kept)
     _check_enough(rows, reported, exchangeable)
-    asked = _asked_of_uncertainty(first, second, rows, reported, exchangeable, random_state)
+    asked = asked_of_uncertainty(first, second, rows, reported, exchangeable, random_state)
     return curve([asked], check_groups(groups, kept), n_bins, confidence_level)
 
 
@@ -613,7 +613,7 @@ def check_counts(n_positive: ArrayLike, n_labels: ArrayLike) -> tuple[np.ndarray
     return positive, labels
 
 
-def _label_moments(
+def label_moments(
     n_positive: ArrayLike, n_labels: ArrayLike
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return unbiased estimates of p* and p*² for the inputs kept, and which these are."""
@@ -691,7 +691,7 @@ def halves_of_uncertainty(
     rows, reported = _check_rows(hypotheses, kept), _check_reported(epistemic_uncertainty, kept)
     _check_enough(rows, reported, exchangeable)
     nothing = np.zeros(len(rows))
-    asked = _asked_of_uncertainty(nothing, nothing, rows, reported, exchangeable, random_state)
+    asked = asked_of_uncertainty(nothing, nothing, rows, reported, exchangeable, random_state)
     return asked.key[: len(rows)], asked.uncertainty[: len(rows)]
 
 
@@ -727,7 +727,7 @@ def contributions(
     `mean_second_order_error` is `summarize` of the contributions of its tasks.
     """
     return _contributions(
-        *_label_moments(n_positive, n_labels),
+        *label_moments(n_positive, n_labels),
         hypotheses,
         epistemic_uncertainty,
         exchangeable,
@@ -762,7 +762,7 @@ def _contributions(
     else:
         uncertainty = reported
     index = np.arange(len(first))
-    asked = _asked_of_uncertainty(first, second, rows, reported, exchangeable, random_state)
+    asked = asked_of_uncertainty(first, second, rows, reported, exchangeable, random_state)
     if bins is not None:
         labels = check_bins(np.asarray(bins), n_samples=len(kept))[kept]
         labels = np.unique(labels, return_inverse=True)[1]
@@ -793,7 +793,7 @@ def _contributions(
     )
 
 
-def _asked_of_uncertainty(
+def asked_of_uncertainty(
     first: np.ndarray,
     second: np.ndarray,
     rows: np.ndarray,

@@ -18,9 +18,20 @@ from epistemic_calibration.predictions._checks import (
     repeated_samples,
     to_hypotheses,
 )
+from epistemic_calibration.predictions._classes import (
+    class_arrays,
+    n_axes,
+    to_groups,
+    to_label_counts,
+)
 from epistemic_calibration.predictions._columns import hypotheses_among
 from epistemic_calibration.predictions._files import read_file
-from epistemic_calibration.predictions._words import COUNTS, OPTIONAL_ARRAYS, PredictionsError
+from epistemic_calibration.predictions._words import (
+    COUNTS,
+    GROUPS,
+    OPTIONAL_ARRAYS,
+    PredictionsError,
+)
 
 __all__ = ["COUNTS", "OPTIONAL_ARRAYS", "PredictionsError", "as_predictions", "read_predictions"]
 
@@ -28,9 +39,13 @@ logger = logging.getLogger("epistemic_calibration")
 
 
 def read_predictions(
-    path: str | Path, *, hypotheses: str | Sequence[str] | None = None
+    path: str | Path,
+    *,
+    hypotheses: str | Sequence[str] | None = None,
+    axes: str | None = None,
+    groups: str | None = None,
 ) -> dict[str, np.ndarray]:
-    """Read and check one file of predictions of a binary task.
+    """Read and check one file of predictions, of a binary task or of several classes.
 
     Parameters
     ----------
@@ -44,18 +59,33 @@ def read_predictions(
         ``n_positive`` and ``n_labels`` (n_samples,), how many of how many labels of each input
         are positive; an ``.npz``, instead, ``label_counts`` (n_samples, 2), how many are
         negative and positive, and ``exchangeable``, False where the hypotheses are no draws but
-        the whole law.
+        the whole law. Both may hold ``groups`` (n_samples,), equal for samples that belong
+        together.
+
+        Of several classes, in an ``.npz`` alone, ``hypotheses`` have three axes, samples,
+        hypotheses and classes in any order; ``y_true`` are the classes, as numbers from 0 or by
+        the names in ``class_names`` (n_classes,); ``label_counts`` is (n_samples, n_classes).
     hypotheses : str or sequence of str, optional
         Which columns of a table are hypotheses: their names, or what their names begin with
         before a number; other columns are then left out. Of an ``.npz``, the name of the array.
         Without it they are the columns called ``h0``, ``h1``, ... (also ``member_0``,
         ``sample 0``, ``tree0``, ``0`` and the like), and a further column is an error.
+    axes : str, optional
+        Which axis of three is which, as in `as_predictions`; by default what the ``.npz`` says
+        in ``axes``, or what can be told.
+    groups : str, optional
+        The column, or the array of an ``.npz``, that holds the groups, where it is not called so.
 
     Returns
     -------
     dict of str to ndarray
-        ``y_true`` as uint8, ``n_positive`` and ``n_labels`` as int64, the others as float32;
-        ``exchangeable`` where it is False. Which columns were taken is logged.
+        ``y_true`` as uint8, ``n_positive`` and ``n_labels`` as int64, ``groups`` as int64 from 0,
+        the others as float32; ``exchangeable`` where it is False. Which columns were taken is
+        logged.
+
+        Of several classes, ``y_true`` is int64 from 0, ``hypotheses`` (n_samples, n_hypotheses,
+        n_classes), ``class_names`` text, and ``label_counts`` int64. Two classes are a binary task:
+        the hypotheses are those of the second class, and ``class_names`` are given beside.
 
     Raises
     ------
@@ -86,11 +116,13 @@ def read_predictions(
     if not path.is_file():
         raise PredictionsError(f"no such file of predictions: {path}")
     try:
-        contents = read_file(path, hypotheses)
-        arrays, doubts = _checked(contents.arrays, contents.columns)
+        contents = read_file(path, hypotheses, groups)
+        if axes is not None:
+            contents.arrays["axes"] = axes
+        arrays, doubts, notes = _checked(contents.arrays, contents.columns)
     except PredictionsError as error:
         raise PredictionsError(f"{path}: {error}") from None
-    for note in contents.notes:
+    for note in [*contents.notes, *notes]:
         logger.info("%s: %s", path, note)
     for doubt in [*contents.doubts, *doubts]:
         warnings.warn(f"{path}: {doubt}", UserWarning, stacklevel=2)
@@ -105,17 +137,24 @@ def as_predictions(
     prediction: Any = None,
     n_positive: Any = None,
     n_labels: Any = None,
+    label_counts: Any = None,
+    groups: Any = None,
+    class_names: Any = None,
+    axes: str | None = None,
     exchangeable: bool = True,
 ) -> dict[str, np.ndarray]:
-    """Check predictions of a binary task that are in memory, as `read_predictions` checks files.
+    """Check predictions that are in memory, as `read_predictions` checks files.
 
     Parameters
     ----------
     y_true : array-like of shape (n_samples,) or (n_samples, 1)
         Labels: 0 and 1 as numbers, booleans, ``"0"`` and ``"1"``, or ``"False"`` and ``"True"``.
-    hypotheses : array-like of shape (n_samples, n_hypotheses)
+        Of several classes, numbers from 0, or whatever ``class_names`` are.
+    hypotheses : array-like of shape (n_samples, n_hypotheses), or with three axes
         Estimates of P(Y = 1 | x) in [0, 1]; what exceeds the range by at most 1e-6 is clipped.
-        Arrays, data frames and tensors, whether or not they require a gradient.
+        Arrays, data frames and tensors, whether or not they require a gradient. With three axes,
+        of samples, hypotheses and classes, probabilities that add up to 1 over the classes, such
+        as a list of arrays of scikit-learn's ``predict_proba``.
     epistemic_uncertainty : array-like of shape (n_samples,), optional
         The model's own, a variance in [0, 1/4], where it is not that of the hypotheses.
     prediction : array-like of shape (n_samples,), optional
@@ -124,6 +163,16 @@ def as_predictions(
         How many labels of each input are positive.
     n_labels : int or array-like of int, shape (n_samples,), optional
         Of how many.
+    label_counts : array-like of int, shape (n_samples, n_classes), optional
+        How many labels of each class an input has, in place of both; also for two classes.
+    groups : array-like of shape (n_samples,), optional
+        Numbers or text, equal for samples that belong together, such as copies of an image.
+    class_names : array-like of shape (n_classes,), optional
+        Names, or numbers, of the classes in the order of their axis.
+    axes : str, optional
+        The letters n (samples), h (hypotheses) and c (classes) in the order of three axes, such
+        as ``"hnc"``. By default they are told apart by the number of samples and by the axis
+        along which probabilities add up to 1, where that is possible in one way only.
     exchangeable : bool, default=True
         False where the hypotheses are no draws but the whole law, such as fixed quantiles.
 
@@ -150,6 +199,11 @@ def as_predictions(
     >>> arrays = as_predictions([False, True], [[0.1, 0.3], [0.8, 0.9]])
     >>> arrays["y_true"], arrays["hypotheses"].dtype
     (array([0, 1], dtype=uint8), dtype('float32'))
+    >>> members = [[[0.7, 0.2, 0.1], [0.1, 0.8, 0.1]], [[0.5, 0.3, 0.2], [0.2, 0.2, 0.6]]]
+    >>> as_predictions(["cat", "dog"], members, class_names=["cat", "dog", "eel"], axes="hnc")[
+    ...     "hypotheses"
+    ... ].shape
+    (2, 2, 3)
     >>> as_predictions([0, 1], [[0.9, 0.1], [0.2, 0.8]])  # doctest: +ELLIPSIS
     Traceback (most recent call last):
     ...
@@ -162,6 +216,10 @@ def as_predictions(
         "prediction": prediction,
         "n_positive": n_positive,
         "n_labels": n_labels,
+        "label_counts": label_counts,
+        "groups": groups,
+        "class_names": class_names,
+        "axes": axes,
         "exchangeable": exchangeable,
     }
     columns, gaps = None, []
@@ -173,7 +231,9 @@ def as_predictions(
             raise PredictionsError(f"hypotheses: {error}") from None
     required = ("y_true", "hypotheses")
     given = {n: a for n, a in given.items() if a is not None or n in required}
-    arrays, doubts = _checked(given, columns)
+    arrays, doubts, notes = _checked(given, columns)
+    for note in notes:
+        logger.info("%s", note)
     for doubt in gaps + doubts:
         warnings.warn(doubt, UserWarning, stacklevel=2)
     return arrays
@@ -181,14 +241,37 @@ def as_predictions(
 
 def _checked(
     given: Mapping[str, Any], columns: list[str] | None = None
-) -> tuple[dict[str, np.ndarray], list[str]]:
-    """Return the arrays and warnings; ``columns`` are the names of the hypotheses in a table."""
-    y_true = to_labels(given["y_true"])
-    n_samples = len(y_true)
-    counts = _counts(given, n_samples)
+) -> tuple[dict[str, np.ndarray], list[str], list[str]]:
+    """Return the arrays, warnings, and notes for a log.
+
+    ``columns`` are the names of the hypotheses in a table.
+    """
     exchangeable = np.asarray(given.get("exchangeable", True))
     if exchangeable.shape != () or exchangeable.dtype.kind != "b":
         raise PredictionsError("exchangeable must be True or False")
+    notes: list[str] = []
+    of_classes = {}
+    if n_axes(given["hypotheses"]) == 3:
+        arrays, notes = _of_classes(given)
+        if arrays["hypotheses"].shape[2] > 2:
+            doubts = []
+            if GROUPS not in arrays:
+                doubts = repeated_samples(arrays["hypotheses"], arrays["y_true"])
+            if not exchangeable:
+                arrays["exchangeable"] = np.array(False)
+            return arrays, doubts, notes
+        of_classes = {"class_names": arrays["class_names"]}
+        given = {**given, "y_true": arrays["y_true"], "hypotheses": arrays["hypotheses"][:, :, 1]}
+    else:
+        for name in ("axes", "class_names"):
+            if name in given:
+                raise PredictionsError(
+                    f"{name} is for hypotheses of three axes, samples, hypotheses and classes; "
+                    f"they have {n_axes(given['hypotheses'])}"
+                )
+    y_true = to_labels(given["y_true"])
+    n_samples = len(y_true)
+    counts = _counts(given, n_samples)
     hypotheses, doubts = to_hypotheses(given["hypotheses"], y_true, columns)
     reported = {n: to_vector(n, given[n], n_samples) for n in OPTIONAL_ARRAYS if n in given}
     if "prediction" in reported:
@@ -198,10 +281,42 @@ def _checked(
         reported["epistemic_uncertainty"] = check_uncertainty(
             reported["epistemic_uncertainty"], hypotheses
         )
-    doubts += repeated_samples(hypotheses, y_true)
+    groups = {}
+    if GROUPS in given:
+        groups = {GROUPS: to_groups(given[GROUPS], n_samples)}
+    else:
+        doubts += repeated_samples(hypotheses, y_true)
     predictions = Predictions(hypotheses, exchangeable=bool(exchangeable), **reported)
     arrays = check_predictions(predictions, n_samples=n_samples, task="")
-    return {**arrays, **counts, "y_true": y_true}, doubts
+    return {**arrays, **counts, **groups, **of_classes, "y_true": y_true}, doubts, notes
+
+
+def _of_classes(given: Mapping[str, Any]) -> tuple[dict[str, np.ndarray], list[str]]:
+    """Return arrays of hypotheses with three axes, also where two classes are one task."""
+    from epistemic_calibration.metrics._classes import check_class_hypotheses
+
+    y_true, hypotheses, names = class_arrays(
+        given["y_true"], given["hypotheses"], given.get("axes"), given.get("class_names")
+    )
+    n_samples, n_hypotheses, n_classes = hypotheses.shape
+    notes = [f"{n_samples} samples, {n_hypotheses} hypotheses, {n_classes} classes"]
+    arrays: dict[str, np.ndarray] = {"y_true": y_true, "class_names": np.array(names)}
+    if n_classes == 2:
+        notes.append(f"two classes are a binary task: hypotheses are those of {names[1]!r}")
+        return {**arrays, "hypotheses": hypotheses}, notes
+    for name in (*OPTIONAL_ARRAYS, *COUNTS):
+        if name in given:
+            instead = ": give label_counts (n_samples, n_classes)" if name in COUNTS else ""
+            raise PredictionsError(f"{name} is not taken with several classes{instead}")
+    if "label_counts" in given:
+        arrays["label_counts"] = to_label_counts(given["label_counts"], (n_samples, n_classes))
+    if GROUPS in given:
+        arrays[GROUPS] = to_groups(given[GROUPS], n_samples)
+    try:
+        check_class_hypotheses(hypotheses)
+    except ValueError as error:
+        raise PredictionsError(str(error)) from None
+    return {**arrays, "hypotheses": hypotheses.astype(np.float32, order="C")}, notes
 
 
 def _counts(given: Mapping[str, Any], n_samples: int) -> dict[str, np.ndarray]:

@@ -139,7 +139,10 @@ def _label_advice(values: np.ndarray) -> str:
         return "labels are no probabilities; how many of several labels are positive is n_positive"
     if len(values) == 2:
         return f"say which is the positive class, such as y_true == {values[-1].item()!r}"
-    return "score one class against the rest, y_true == c with the probabilities of class c"
+    return (
+        "score one class against the rest, y_true == c with the probabilities of class c, or all "
+        "with hypotheses of shape (n_samples, n_hypotheses, n_classes), in a file an .npz"
+    )
 
 
 def to_vector(name: str, value: Any, n_samples: int) -> np.ndarray:

@@ -19,8 +19,6 @@ def to_hypotheses(
     """Return hypotheses of shape (n_samples, n_hypotheses) in [0, 1], and warnings."""
     array = to_numbers("hypotheses", value)
     n_samples = len(y_true)
-    if array.ndim == 3:
-        array = one_class_of(array, n_samples)
     if array.ndim != 2 or len(array) != n_samples or array.size == 0:
         hint = ""
         if array.shape == (n_samples,):
@@ -33,29 +31,6 @@ def to_hypotheses(
     array = finite_within("hypotheses", array, 0, 1, columns=columns)
     _refuse_class_probabilities(array, columns)
     return array, _refuse_labels(array, y_true, columns)
-
-
-def one_class_of(array: np.ndarray, n_samples: int) -> np.ndarray:
-    """Return the hypotheses of a binary task from an array of three axes: none can be, so far."""
-    order = range(3)
-    samples = next((axis for axis in order if array.shape[axis] == n_samples), None)
-    classes = [
-        axis
-        for axis in order
-        if axis != samples and np.allclose(array.sum(axis=axis), 1, rtol=0, atol=1e-2)
-    ]
-    hint = ": select that class on its axis"
-    if samples is not None and classes:
-        chosen = "1" if array.shape[classes[0]] == 2 else "c"
-        index = ", ".join(chosen if axis == classes[0] else ":" for axis in order)
-        members = 3 - samples - classes[0]
-        hint = f": give numpy.asarray(hypotheses)[{index}]{'.T' if members < samples else ''}"
-        if chosen == "c":
-            hint += ", with y_true == c, for one class c against the rest"
-    raise PredictionsError(
-        f"hypotheses has shape {array.shape}, three axes, as several classes have; expected "
-        f"({n_samples}, n_hypotheses), each the probability of the positive class{hint}"
-    )
 
 
 def _refuse_class_probabilities(array: np.ndarray, columns: list[str] | None) -> None:
@@ -74,7 +49,8 @@ def _refuse_class_probabilities(array: np.ndarray, columns: list[str] | None) ->
             f"seem to be the probabilities of {n_columns} classes by one model, as predict_proba "
             f"gives, and not {n_columns} hypotheses of P(Y = 1 | x). Pass shape ({n_samples}, "
             f"n_hypotheses), the probability of the positive class by each member, sample or "
-            f"pass: numpy.stack([m.predict_proba(X)[:, 1] for m in members], axis=1)"
+            f"pass: numpy.stack([m.predict_proba(X)[:, 1] for m in members], axis=1); or the "
+            f"probabilities of all classes, shape (n_samples, n_hypotheses, n_classes)"
         )
 
 
@@ -186,13 +162,16 @@ def _binary_entropy(p: np.ndarray) -> np.ndarray:
 
 
 def repeated_samples(hypotheses: np.ndarray, y_true: np.ndarray) -> list[str]:
-    """Return a warning if samples seem to be in more than once.
+    """Return a warning if samples, of two classes or of several, seem to be in more than once.
 
     Equal rows mean that only of predictions that are continuous: those of trees, of counts of
     neighbours and of constants take few values, and all of them round or saturate near 0 and 1.
     A row with both labels does not count: a network without active units says the same of many.
     """
-    n_samples, n_hypotheses = hypotheses.shape
+    n_samples = len(hypotheses)
+    of_classes = hypotheses if hypotheses.ndim == 3 else None
+    hypotheses = hypotheses.reshape(n_samples, -1)
+    n_hypotheses = hypotheses.shape[1]
     # Adding 0 makes -0 and 0 the same bytes.
     rows = np.ascontiguousarray(hypotheses + 0.0, dtype=np.float32)
     bytes_of = rows.view(np.dtype((np.void, n_hypotheses * rows.itemsize)))[:, 0]
@@ -209,7 +188,11 @@ def repeated_samples(hypotheses: np.ndarray, y_true: np.ndarray) -> list[str]:
     if np.median([len(np.unique(column)) for column in columns.T]) < 0.5 * len(first):
         return []
     mean = distinct.mean(axis=1)
-    one_label = np.isin(np.bincount(row_of, weights=y_true) / counts, (0, 1))
+    if of_classes is not None:
+        mean = of_classes[first].mean(axis=1, dtype=np.float64).max(axis=1)
+    one_label = np.zeros(len(first), dtype=bool)
+    one_label[row_of] = True
+    one_label[row_of[y_true != y_true[first][row_of]]] = False
     n_repeated = int(np.sum((counts - 1)[one_label & (mean > 0.01) & (mean < 0.99)]))
     # To four decimals, or to the 11 bits of half precision.
     bits = np.frexp(columns)[0] * 2**11
@@ -219,5 +202,5 @@ def repeated_samples(hypotheses: np.ndarray, y_true: np.ndarray) -> list[str]:
     return [
         f"{n_repeated} of {n_samples} samples repeat another one exactly, hypotheses and label. If "
         f"the same input is in more than once, intervals are too narrow: leave the copies out, or "
-        f"give groups= to estimators that take it, with equal numbers for the same input"
+        f"give groups= (--groups in the command), with equal values for the same input"
     ]

@@ -10,6 +10,7 @@ import numpy as np
 
 from epistemic_calibration.predictions._words import (
     COUNTS,
+    GROUPS,
     OPTIONAL_ARRAYS,
     PredictionsError,
     listed,
@@ -22,7 +23,7 @@ from epistemic_calibration.predictions._words import (
 if TYPE_CHECKING:
     import pandas as pd
 
-_KNOWN = ("y_true", *OPTIONAL_ARRAYS, *COUNTS)
+_KNOWN = ("y_true", *OPTIONAL_ARRAYS, *COUNTS, GROUPS)
 # What is numbered in other libraries' tables; v is R's, and "" is the number alone.
 _MEMBER = re.compile(
     r"h|hyp|hypothes[ie]s|member|model|net|network|ensemble|est|estimator|tree|seed|run|"
@@ -36,11 +37,17 @@ _HOW = (
     "Hypotheses are columns called h0, h1, ... (or member_0, sample_0, tree0, 0 and the like). "
     "Leave other columns out, "
 )
+# A number, and the name of a class.
+_OF_CLASS = re.compile(r"[a-z_]*\d+[ _.:-]+[^ _.:-].*|[^ _.:-]+[_.:-]+[a-z]*\d+")
+_CLASSES = "; hypotheses of several classes go in an .npz"
 _SELECT = "or select the hypotheses with hypotheses=: the start of their names, or a list"
 
 
 def take_columns(
-    names: list[str], table: pd.DataFrame, selection: str | Sequence[str] | None
+    names: list[str],
+    table: pd.DataFrame,
+    selection: str | Sequence[str] | None,
+    groups: str | None = None,
 ) -> tuple[dict[str, Any], list[str], list[str], list[str]]:
     """Return the arrays of a table, the names of its hypotheses, notes for a log, and doubts.
 
@@ -52,6 +59,8 @@ def take_columns(
         Its columns are called 0, 1, ...
     selection : str, sequence of str or None
         As ``hypotheses`` of `read_predictions`.
+    groups : str or None
+        As there.
     """
     notes: list[str] = []
     position = {name: j for j, name in enumerate(names)}
@@ -66,7 +75,12 @@ def take_columns(
         )
     if "y_true" not in position:
         raise PredictionsError(f"lacks the column y_true{_instead_of_labels(list(position))}")
-    rest = [name for name in position if name not in _KNOWN]
+    if groups in _KNOWN and groups != GROUPS:
+        raise PredictionsError(f"column {groups!r} cannot be the groups")
+    if groups is not None and groups not in position:
+        raise PredictionsError(f"has no column {groups!r} of groups; it has {listed(position)}")
+    of_groups = GROUPS if groups is None else groups
+    rest = [name for name in position if name not in (*_KNOWN, of_groups)]
     doubts: list[str] = []
     if selection is None:
         taken, doubts = hypotheses_among(rest)
@@ -79,12 +93,16 @@ def take_columns(
         if left_out:
             notes.append(f"not used: column(s) {listed(left_out)}")
     arrays: dict[str, Any] = {n: table[position[n]].to_numpy() for n in _KNOWN if n in position}
+    arrays.pop(GROUPS, None)
+    if of_groups in position:
+        arrays[GROUPS] = table[position[of_groups]].to_numpy()
+        notes.append(f"groups are the column {of_groups!r}")
     for name in (*OPTIONAL_ARRAYS, *COUNTS):
         if name in arrays:
             arrays[name] = _numbers(name, table[position[name]])
     arrays["hypotheses"] = np.stack([_numbers(n, table[position[n]]) for n in taken], axis=1)
     notes.insert(0, f"hypotheses are {len(taken)} column(s), {listed(taken)}")
-    others = [name for name in arrays if name not in ("y_true", "hypotheses")]
+    others = [name for name in arrays if name not in ("y_true", "hypotheses", GROUPS)]
     if others:
         notes.append(f"also taken: column(s) {listed(others)}")
     return arrays, taken, notes, doubts
@@ -109,6 +127,8 @@ def hypotheses_among(rest: list[str], select: str = _SELECT) -> tuple[list[str],
         unknown += single
     if unknown:
         hint = _common_prefix(unknown) if not groups else ""
+        if not hint and len(unknown) > 2 and all(_OF_CLASS.fullmatch(name) for name in unknown):
+            hint = _CLASSES
         raise PredictionsError(
             f"column(s) {with_hints(unknown, _KNOWN)} are neither hypotheses nor "
             f"{', '.join(_KNOWN)}. {how}{hint}"

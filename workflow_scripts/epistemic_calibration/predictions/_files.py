@@ -20,6 +20,7 @@ import numpy as np
 from epistemic_calibration.predictions._columns import take_columns
 from epistemic_calibration.predictions._words import (
     COUNTS,
+    GROUPS,
     OPTIONAL_ARRAYS,
     PredictionsError,
     listed,
@@ -29,7 +30,9 @@ from epistemic_calibration.predictions._words import (
     with_hints,
 )
 
-_ARRAYS = ("y_true", "hypotheses", *OPTIONAL_ARRAYS, *COUNTS, "label_counts", "exchangeable")
+_OTHERS = ("label_counts", GROUPS, "class_names", "axes", "exchangeable")
+_ARRAYS = ("y_true", "hypotheses", *OPTIONAL_ARRAYS, *COUNTS, *_OTHERS)
+_NAMES = ("y_true", "class_names", GROUPS, "axes")
 _OPENERS = {"": open, ".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
 _TABLES = (".csv", ".tsv", ".txt")
 _PARQUET = (".parquet", ".pq")
@@ -55,7 +58,9 @@ class Contents:
     doubts: list[str] = field(default_factory=list)
 
 
-def read_file(path: Path, selection: str | Sequence[str] | None) -> Contents:
+def read_file(
+    path: Path, selection: str | Sequence[str] | None, groups: str | None = None
+) -> Contents:
     """Return what a file of predictions holds, not yet checked."""
     suffixes = [suffix.lower() for suffix in path.suffixes[-2:]] or [""]
     packed = suffixes.pop() if suffixes[-1] in _OPENERS and len(suffixes) > 1 else ""
@@ -69,11 +74,11 @@ def read_file(path: Path, selection: str | Sequence[str] | None) -> Contents:
         if path.stat().st_size == 0:
             raise PredictionsError("the file is empty")
         if suffix == ".npz":
-            return _read_npz(path, selection)
+            return _read_npz(path, selection, groups)
         if suffix in _PARQUET:
-            return _read_parquet(path, selection)
+            return _read_parquet(path, selection, groups)
         with _OPENERS[packed](path, "rb") as file:
-            return _read_text(file.read(), suffix, selection)
+            return _read_text(file.read(), suffix, selection, groups)
     except PredictionsError:
         raise
     except (OSError, ValueError, EOFError, zipfile.BadZipFile, lzma.LZMAError, zlib.error) as error:
@@ -85,7 +90,7 @@ def _kind(start: bytes) -> str | None:
     return next((kind for magic, kind in _KINDS.items() if start.startswith(magic)), None)
 
 
-def _read_npz(path: Path, selection: str | Sequence[str] | None) -> Contents:
+def _read_npz(path: Path, selection: str | Sequence[str] | None, groups: str | None) -> Contents:
     with path.open("rb") as file:
         start = file.read(8)
     # Of anything else NumPy would say how to unpickle it.
@@ -107,8 +112,14 @@ def _read_npz(path: Path, selection: str | Sequence[str] | None) -> Contents:
                 f"lacks {' and '.join(missing)}; it holds "
                 f"{listed(found) if found else 'nothing'}{hint or f': write it by {_SAVE}'}"
             )
-        wanted = [name for name in found if name in _ARRAYS and name != "hypotheses"]
-        others = [name for name in found if name not in (*wanted, source)]
+        if groups in (*_ARRAYS, source) and groups != GROUPS:
+            raise PredictionsError(f"array {groups!r} cannot be the groups")
+        if groups is not None and groups not in found:
+            raise PredictionsError(f"has no array {groups!r} of groups; it holds {listed(found)}")
+        of_groups = GROUPS if groups is None else groups
+        skipped = ("hypotheses", GROUPS)
+        wanted = [name for name in found if name in _ARRAYS and name not in skipped]
+        others = [name for name in found if name not in (*wanted, source, of_groups)]
         close = [name for name in others if similar(name, set(_ARRAYS) - set(found))]
         if close and selection is None:
             raise PredictionsError(
@@ -117,7 +128,11 @@ def _read_npz(path: Path, selection: str | Sequence[str] | None) -> Contents:
             )
         arrays = {name: _member(file, name) for name in wanted}
         arrays["hypotheses"] = _member(file, source)
+        if of_groups in found:
+            arrays[GROUPS] = _member(file, of_groups)
     notes = [f"hypotheses are the array {source!r}, {arrays['hypotheses'].shape}"]
+    if GROUPS in arrays:
+        notes.append(f"groups are the array {of_groups!r}")
     if others:
         notes.append(f"not used: array(s) {listed(others)}")
     return Contents(arrays, notes=notes)
@@ -129,9 +144,10 @@ def _member(file: Any, name: str) -> np.ndarray:
     except ValueError as error:
         # NumPy's own words advise to allow pickles.
         if "allow_pickle" in str(error):
+            what = "text, {}.astype(str)" if name in _NAMES else "numbers, {}.astype(float)"
             raise PredictionsError(
                 f"array {name!r} holds Python objects, which are not read, since that would run "
-                f"code: save numbers, {name}.astype(float)"
+                f"code: save {what.format(name)}"
             ) from None
         raise
     if not isinstance(array, np.ndarray):
@@ -139,7 +155,9 @@ def _member(file: Any, name: str) -> np.ndarray:
     return array
 
 
-def _read_parquet(path: Path, selection: str | Sequence[str] | None) -> Contents:
+def _read_parquet(
+    path: Path, selection: str | Sequence[str] | None, groups: str | None
+) -> Contents:
     import pandas as pd
 
     try:
@@ -149,17 +167,19 @@ def _read_parquet(path: Path, selection: str | Sequence[str] | None) -> Contents
             "reading Parquet needs pyarrow or fastparquet, and neither is installed: install one, "
             "or save a .csv"
         ) from None
-    return _from_table([str(name) for name in table.columns], table, selection)
+    return _from_table([str(name) for name in table.columns], table, selection, groups)
 
 
-def _from_table(names: list[str], table: Any, selection: Any) -> Contents:
+def _from_table(names: list[str], table: Any, selection: Any, groups: str | None) -> Contents:
     if len(table) == 0:
         raise PredictionsError("has a header and no samples")
     table.columns = range(len(names))
-    return Contents(*take_columns(names, table, selection))
+    return Contents(*take_columns(names, table, selection, groups))
 
 
-def _read_text(raw: bytes, suffix: str, selection: str | Sequence[str] | None) -> Contents:
+def _read_text(
+    raw: bytes, suffix: str, selection: str | Sequence[str] | None, groups: str | None
+) -> Contents:
     import pandas as pd
 
     kind = _kind(raw[:8])
@@ -207,7 +227,7 @@ def _read_text(raw: bytes, suffix: str, selection: str | Sequence[str] | None) -
         raise PredictionsError(
             f"cannot be read as a table: {reason}: each line must have as many"
         ) from None
-    return _from_table(names, table, selection)
+    return _from_table(names, table, selection, groups)
 
 
 def _fields(line: str, delimiter: str) -> list[str]:

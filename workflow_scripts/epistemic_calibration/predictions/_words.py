@@ -9,6 +9,8 @@ from collections.abc import Collection, Iterable
 OPTIONAL_ARRAYS = ("epistemic_uncertainty", "prediction")
 #: and several labels per input.
 COUNTS = ("n_positive", "n_labels")
+#: Which samples belong together.
+GROUPS = "groups"
 
 # What other libraries and people call these.
 _MEANT = {
@@ -37,6 +39,9 @@ _MEANT = {
     "samples": "hypotheses",
     "members": "hypotheses",
     "predictions": "hypotheses",
+    "classes": "class_names",
+    "cluster": "groups",
+    "clusters": "groups",
 }
 _DEVIATIONS = ("std", "sd", "sigma", "stddev", "standard_deviation")
 

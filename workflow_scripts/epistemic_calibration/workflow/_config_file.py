@@ -124,10 +124,10 @@ class Entry(Block):
         description="files, and folders of files, that the method reads or loads otherwise than "
         "by an import statement; their content counts as its code does",
     )
-    predictions: Annotated[str, Field(pattern=r"\{task\}.*\.(npz|csv)$")] | None = Field(
+    predictions: Annotated[str, Field(pattern=r"(\{task\}.*\.(npz|csv)|\.npz)$")] | None = Field(
         None,
         description="path of a file of predictions, .npz or .csv, with {task} in it and, where "
-        "they differ, {dataset} and {seed}",
+        "they differ, {dataset} and {seed}; without {task}, an .npz of all classes",
     )
     label: Text | None = Field(None, description="name in tables and figures")
     datasets: Distinct[str] | None = Field(None, description="data sets it runs on; else all")

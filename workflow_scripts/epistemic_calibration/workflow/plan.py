@@ -124,15 +124,16 @@ class Plan:
 
     def missing_predictions(self) -> list[Path]:
         """Return the files of predictions made elsewhere that should be there and are not."""
-        return [
+        files = (
             path
             for dataset in self.config.datasets
             for method in self.imported
             if dataset in self.entries[method].datasets
             for seed in self.config.seeds
             for path in self.prediction_files(dataset, seed, method).values()
-            if not path.is_file()
-        ]
+        )
+        # One file of all classes is that of each task.
+        return [path for path in dict.fromkeys(files) if not path.is_file()]
 
     @cache
     def class_names(self, dataset: str) -> tuple[str, ...]:

@@ -1,0 +1,294 @@
+"""One call evaluates a predictor of several classes: the numbers of the metrics, on one screen."""
+
+import json
+import math
+from dataclasses import asdict
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.stats import norm
+from sklearn.metrics import accuracy_score
+
+import epistemic_calibration
+from epistemic_calibration import ClassEvaluation, Evaluation, evaluate, metrics
+from epistemic_calibration._comparison import compare
+from epistemic_calibration.predictions import as_predictions
+
+NAMES = ["cat", "dog", "eel"]
+
+
+def predictor(n, *, n_hypotheses=6, exponent=1.0, n_labels=0, seed=0):
+    """Return labels and draws from the law of p*, bolder where the exponent is above 1."""
+    rng = np.random.default_rng(seed)
+    base = rng.dirichlet([2, 1, 1], n)[:, None]
+    draws = rng.standard_gamma(np.repeat(20 * base, n_hypotheses + 1, axis=1)) + 1e-9
+    draws /= draws.sum(axis=2, keepdims=True)
+    p, rows = draws[:, 0], draws[:, 1:] ** exponent
+    rows = rows / rows.sum(axis=2, keepdims=True)
+    y = (rng.random((n, 1)) > np.cumsum(p, axis=1)[:, :-1]).sum(axis=1)
+    return y, rows, rng.multinomial(n_labels, p)
+
+
+Y, ROWS, COUNTS = predictor(700, exponent=1.8, n_labels=4)
+
+
+@pytest.fixture(scope="module")
+def result():
+    return evaluate(Y, ROWS, class_names=NAMES, label_counts=COUNTS)
+
+
+def test_numbers_are_those_of_the_single_metrics(result):
+    assert isinstance(result, ClassEvaluation) and "ClassEvaluation" in dir(epistemic_calibration)
+    mean = ROWS.mean(axis=1)
+    assert result.accuracy.estimate == accuracy_score(Y, mean.argmax(axis=1))
+    assert result.confidence == pytest.approx(mean.max(axis=1).mean())
+    distances = np.square(np.eye(3)[Y] - mean).sum(axis=1)
+    assert result.brier.estimate == pytest.approx(distances.mean())
+    assert result.reducible_at_most.estimate == pytest.approx(distances.mean() / 3)
+    options = {"n_bins": 35}
+    assert result.n_bins == 35
+    task = metrics.top_label_task(Y, ROWS, **options)
+    second = metrics.classwise_second_order_error(COUNTS, ROWS, **options)
+    pairs = [
+        (
+            result.classwise.mean,
+            metrics.classwise_epistemic_calibration_error(Y, ROWS, **options).mean,
+        ),
+        (result.top_label, metrics.top_label_epistemic_calibration_error(Y, ROWS, **options)),
+        (result.canonical, metrics.canonical_epistemic_calibration_error(Y, ROWS, **options)),
+        (
+            result.tests["canonical"],
+            metrics.canonical_epistemic_calibration_test(Y, ROWS, **options),
+        ),
+        (
+            result.tests["top_label"],
+            metrics.epistemic_calibration_test(task.y_true, task.hypotheses, bins=task.bins),
+        ),
+        (result.second_order.mean.share, second.mean.share),
+        (result.second_order.mean.size_error, second.mean.size_error),
+    ]
+    # Probabilities are normalised twice, which may move the last digit.
+    for found, expected in pairs:
+        assert asdict(found) == pytest.approx(asdict(expected), rel=1e-9, abs=1e-15)
+    # (H + 1)/(H − 1) of the variance.
+    said = 7 / 5 * ROWS.var(axis=1).mean()
+    assert result.reported_error.estimate == pytest.approx(said)
+    assert result.second_order.mean.uncertainty.estimate == pytest.approx(said)
+
+
+def test_classes_are_evaluations_of_each_against_the_others(result):
+    """The intake of several classes normalises probabilities, so that the last digits differ."""
+    frame = result.to_frame()
+    for c, name in enumerate(NAMES):
+        single = evaluate(
+            (c == Y).astype(int),
+            ROWS[:, :, c],
+            n_positive=COUNTS[:, c],
+            n_labels=COUNTS.sum(axis=1),
+        )
+        found = result.classwise.classes[c]
+        assert found.estimate == pytest.approx(single.tece.estimate, abs=1e-12)
+        assert found.ci_high == pytest.approx(single.tece.ci_high, abs=1e-12)
+        sizes = result.second_order.classes[c]
+        assert sizes.share.estimate == pytest.approx(single.second_order.share.estimate)
+        of_class = frame[frame["class"] == name].set_index("metric")
+        assert of_class.loc["tece_corrected", "value"] == found.estimate
+        assert of_class.loc["class_share", "value"] == np.mean(c == Y)
+        assert of_class.loc["reported_share", "ci_low"] == sizes.share.ci_low
+    estimates = [error.estimate for error in result.classwise.classes]
+    assert result.worst_class == NAMES[int(np.argmax(estimates))]
+    # Of three classes at 95 % together.
+    assert result.worst.estimate == max(estimates)
+    assert result.worst.confidence_level == pytest.approx(1 - 0.05 / 3)
+    assert result.worst.ci_low < result.classwise.classes[int(np.argmax(estimates))].ci_low
+
+
+def test_two_classes_are_the_binary_evaluation():
+    y, rows = (Y > 0).astype(int), ROWS[:, :, 1:].sum(axis=2)
+    counts = np.stack([COUNTS[:, 0], COUNTS[:, 1:].sum(axis=1)], axis=1)
+    binary = evaluate(y, rows, n_positive=counts[:, 1], n_labels=counts.sum(axis=1))
+    two = np.stack([1 - rows, rows], axis=2)
+    names = np.array(["no", "yes"])
+    found = evaluate(names[y], two.transpose(1, 0, 2), class_names=names, label_counts=counts)
+    assert isinstance(found, Evaluation)
+    assert "% 'yes')" in str(found).splitlines()[0]
+    assert str(found).splitlines()[1:] == str(binary).splitlines()[1:]
+    pd.testing.assert_frame_equal(found.to_frame(), binary.to_frame())
+
+
+@pytest.mark.parametrize("several_labels", [True, False])
+def test_the_summary_is_one_screen_and_says_everything(several_labels):
+    counts = COUNTS if several_labels else None
+    found = evaluate(Y, ROWS, class_names=NAMES, label_counts=counts)
+    lines = str(found).splitlines()
+    assert len(lines) <= 30 and max(map(len, lines)) <= 100
+    assert lines[0] == "Evaluation of 700 inputs, 3 classes, 6 hypotheses each; 95 % intervals"
+    assert f"{100 * math.sqrt(found.top_label.estimate):.1f} [" in str(found)
+    assert f"the worst, '{found.worst_class}'" in str(found)
+    assert "The predicted class is off by about" in found.judgement["mean"]
+    assert "too sure on average" in found.judgement["mean"]
+    size = "of the squared error" if several_labels else "(label_counts) would tell"
+    assert size in found.judgement["size"] or "too" in found.judgement["size"]
+    assert json.loads(json.dumps(found.to_dict(), allow_nan=False))["class_names"] == NAMES
+
+
+def test_what_is_calibrated_is_not_called_wrong():
+    # Of many draws, whose mean is that of the law.
+    y, rows, _ = predictor(600, n_hypotheses=60, seed=3)
+    found = evaluate(y, rows)
+    assert "cannot be told from calibrated with 600 inputs" in found.judgement["mean"]
+    assert found.class_names == ("0", "1", "2")
+
+
+def test_copies_in_groups_are_the_originals():
+    # Bins of one seed are the same for copies, as K-means begins with distinct rows.
+    of_copy = np.random.default_rng(0).permutation(np.repeat(np.arange(700), 2))
+    once = evaluate(Y, ROWS, label_counts=COUNTS)
+    names = np.array([f"image {k}" for k in range(700)])
+    copied = evaluate(
+        Y[of_copy], ROWS[of_copy], label_counts=COUNTS[of_copy], groups=names[of_copy]
+    )
+    assert (copied.n_groups, copied.n_bins) == (700, once.n_bins)
+    assert "1,400 inputs in 700 groups" in str(copied)
+    assert copied.accuracy.estimate == pytest.approx(once.accuracy.estimate)
+    for name in ("brier", "reported_error"):
+        a, b = getattr(copied, name), getattr(once, name)
+        assert (a.estimate, a.ci_low, a.ci_high) == pytest.approx((b.estimate, b.ci_low, b.ci_high))
+    share, expected = copied.second_order.mean.share, once.second_order.mean.share
+    assert share.ci_high == pytest.approx(expected.ci_high, rel=1e-6)
+    for name in ("top_label", "canonical"):
+        a, b = getattr(copied, name), getattr(once, name)
+        # Bins may differ a little where K-means meets ties.
+        assert abs(a.estimate - b.estimate) < b.standard_error
+        assert a.standard_error == pytest.approx(b.standard_error, rel=0.3)
+    naive = evaluate(Y[of_copy], ROWS[of_copy])
+    assert naive.brier.standard_error < 0.8 * copied.brier.standard_error
+
+
+def test_binary_groups_reach_every_interval_and_test():
+    y, rows = (Y == 0).astype(int), ROWS[:, :, 0]
+    counts = {"n_positive": COUNTS[:, 0], "n_labels": COUNTS.sum(axis=1)}
+    of_copy = np.random.default_rng(0).permutation(np.repeat(np.arange(700), 2))
+    once = evaluate(y, rows, **counts)
+    copied = evaluate(
+        y[of_copy], rows[of_copy], **{n: c[of_copy] for n, c in counts.items()}, groups=of_copy
+    )
+    assert set(copied.tests) == {"epistemic_calibration", "mean_calibration"}
+    split = metrics.split_epistemic_calibration_error(
+        y[of_copy], rows[of_copy], n_bins=35, groups=of_copy
+    )
+    assert copied.tece == split.total
+    assert copied.epistemic_dependence == split.epistemic_dependence
+    assert copied.second_order.share.ci_low == pytest.approx(once.second_order.share.ci_low)
+    assert copied.brier.ci_high == pytest.approx(once.brier.ci_high)
+    assert copied.to_frame().set_index("metric").loc["n_groups", "value"] == 700
+    assert "1,400 inputs in 700 groups" in str(copied) and "the groups" in str(copied)
+    assert max(map(len, str(copied).splitlines())) <= 100
+    copied.plot()
+
+
+def test_few_inputs_and_one_hypothesis():
+    found = evaluate(Y[:9], ROWS[:9, :1], label_counts=COUNTS[:9])
+    assert found.classwise is found.top_label is found.second_order is None
+    assert "Nothing can be said of calibration from 9 inputs" in str(found)
+    assert "no uncertainty to judge" in str(found)
+    assert "tece_classwise" not in found.to_frame()["metric"].tolist()
+    one = evaluate(Y, ROWS[:, :1])
+    assert one.reported_error is None and one.top_label is not None
+
+
+def test_rare_and_absent_classes_are_named():
+    y = np.where(Y == 2, 1, Y)
+    y[:5] = 2
+    assert "Fewer than 30 inputs have the label 'eel'" in str(evaluate(y, ROWS, class_names=NAMES))
+    y[:5] = 0
+    assert "No input has the label 'eel'." in str(evaluate(y, ROWS, class_names=NAMES))
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"n_positive": Y, "n_labels": Y}, "n_positive is not taken with several classes: give la"),
+        ({"prediction": Y}, "prediction is not taken with several classes"),
+        ({"label_counts": COUNTS[:, :2]}, "label_counts has shape"),
+        ({"axes": "hnc"}, "axes='hnc' says that its axis 1 is the samples"),
+        ({"class_names": ["a"]}, "class_names has 1 names"),
+        ({"n_bins": 351}, "n_bins must be at most 350"),
+        ({"groups": np.zeros(700)}, "without two groups"),
+        ({"hypotheses": ROWS[:, :, 0], "axes": "nhc"}, "axes is for hypotheses of three axes"),
+    ],
+)
+def test_what_several_classes_do_not_take(changes, words):
+    with pytest.raises(ValueError, match=words):
+        evaluate(**{"y_true": Y, "hypotheses": ROWS, **changes})
+
+
+@pytest.mark.parametrize("several_labels", [True, False])
+def test_the_figure_shows_reliability_classes_and_size(tmp_path, several_labels):
+    found = evaluate(Y, ROWS, class_names=NAMES, label_counts=COUNTS if several_labels else None)
+    figure = found.plot()
+    left, middle, right = figure.axes
+    assert {label.get_text() for label in middle.get_yticklabels()} == set(NAMES)
+    assert middle.get_yticklabels()[-1].get_text() == found.worst_class
+    assert "is right" in left.get_ylabel()
+    assert ("at most" in right.get_ylabel()) != several_labels
+    found.plot(tmp_path / "f.png")
+    assert (tmp_path / "f.png").stat().st_size > 5000
+    evaluate(Y[:9], ROWS[:9]).plot(tmp_path / "few.svg")
+
+
+# Comparisons.
+
+
+def test_comparison_is_that_of_the_tasks():
+    y, better, _ = predictor(700)
+    files = {
+        "a": as_predictions(y, better),
+        "b": as_predictions(y, better**3 / np.sum(better**3, axis=2, keepdims=True)),
+    }
+    found = compare(files)
+    assert "a errs less than b, on average over classes" in found.judgement
+    assert found.n_classes == 3 and "a mean over 3 classes" in str(found)
+    tasks = [(y == c).astype(int) for c in range(3)]
+    rows = {n: p["hypotheses"].astype(float) for n, p in files.items()}
+    rows = {n: r / r.sum(axis=2, keepdims=True) for n, r in rows.items()}
+    means = {n: list(r.mean(axis=1).T) for n, r in rows.items()}
+    brier = np.square(np.eye(3)[y] - rows["a"].mean(axis=1)).sum(axis=1).mean()
+    assert found.brier["a"] == pytest.approx(brier, rel=1e-6)
+    classwise = metrics.classwise_epistemic_calibration_error(
+        y, files["b"]["hypotheses"], n_bins=35
+    )
+    assert found.errors["b"].estimate == pytest.approx(classwise.mean.estimate, rel=1e-6)
+    bins = {
+        n: [
+            metrics.assign_bins(p["hypotheses"][:, :, c], n_bins=35, binning="nested")
+            for c in range(3)
+        ]
+        for n, p in files.items()
+    }
+    (expected,) = metrics.compare_mean_corrected_errors(tasks, means, bins).values()
+    assert found.difference.estimate == pytest.approx(expected.estimate, rel=0.02)
+    assert found.difference.p_value == pytest.approx(
+        2 * norm.sf(abs(found.difference.estimate) / found.difference.standard_error)
+    )
+
+
+def test_comparison_knows_groups_and_refuses_others():
+    of_copy = np.repeat(np.arange(350), 2)
+    y, rows, _ = predictor(350)
+    y, rows = y[of_copy], rows[of_copy]
+    first = as_predictions(y, rows, groups=of_copy)
+    second = as_predictions(y, rows[:, :3], groups=np.arange(350)[::-1][of_copy])
+    found = compare({"a": first, "b": second})
+    assert found.n_groups == 350 and "700 inputs in 350 groups" in str(found)
+    other = as_predictions(y, rows, groups=np.arange(700) // 4)
+    with pytest.raises(ValueError, match="a and b differ in which inputs are of one group"):
+        compare({"a": first, "b": other})
+    named = as_predictions(y, rows, groups=of_copy, class_names=NAMES)
+    with pytest.raises(ValueError, match=r"the classes of a are .*'cat'"):
+        compare({"a": named, "b": first})
+    binary = as_predictions((y > 0).astype(int), rows[:, :, 0], groups=of_copy)
+    with pytest.raises(ValueError, match="a has 3 classes and b has 2"):
+        compare({"a": first, "b": binary})
+    assert compare({"a": binary, "b": binary | {}}).n_groups == 350
