@@ -1,8 +1,8 @@
 """What `pip install` gives: a light package with a command, in an environment of its own."""
 
 import json
-import re
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -86,7 +86,9 @@ def test_the_lock_holds_every_extra():
         for line in (ROOT / "envs" / "requirements.lock").read_text().splitlines()
     }
     wanted = {
-        re.match(r"[\w.-]+", requirement)[0] for entries in extras.values() for requirement in entries
+        re.match(r"[\w.-]+", requirement)[0]
+        for entries in extras.values()
+        for requirement in entries
     }
     assert wanted <= locked
 

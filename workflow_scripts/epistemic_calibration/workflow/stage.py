@@ -37,6 +37,8 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+from epistemic_calibration.workflow.job_log import done_line, failed_line
+from epistemic_calibration.workflow.job_warnings import WarningCollector, merged
 from epistemic_calibration.workflow.provenance import (
     StaleResultError,
     check_inputs,
@@ -82,6 +84,8 @@ class Job:
     where : dict of str to str
         The job's wildcards.
     spec : dict
+    warnings : sequence of dict
+        What the jobs before have warned of, as `job_warnings.merged` returns.
     """
 
     settings: Any
@@ -89,6 +93,9 @@ class Job:
     outputs: SimpleNamespace
     where: Mapping[str, str]
     spec: Mapping[str, Any]
+    warnings: Sequence[Mapping[str, Any]] = ()
+    #: Returns what this job itself has warned of so far, likewise.
+    warned: Callable[[], Sequence[Mapping[str, Any]]] = list
 
 
 @dataclass(frozen=True)
@@ -121,8 +128,9 @@ class Stage:
     def run(self) -> None:
         """Do the job of the command line: check the inputs, call the step, write receipts.
 
-        Progress goes to ``--log``; an error goes there with its traceback and to the screen
-        in one line, and the process ends with status 1.
+        Progress goes to ``--log``; an error goes there with its traceback, and in one line at its
+        end, or to the screen where there is no log, and the process ends with status 1.
+        Warnings go there, too, and into the receipts.
         """
         parser = argparse.ArgumentParser(description=sys.modules["__main__"].__doc__)
         parser.add_argument("--spec", required=True, help="file of the job's spec")
@@ -133,18 +141,21 @@ class Stage:
             parser.add_argument(_flag(name), **options)
         args = vars(parser.parse_args())
         _start_logging(args["log"])
+        collector = WarningCollector()
+        collector.install()
         started = time.perf_counter()
         try:
-            self._run(args)
+            self._run(args, collector)
         except Exception as error:
             logger.exception("failed after %.1f s", time.perf_counter() - started)
-            log_hint = f" (log: {args['log']})" if args["log"] else ""
-            script = Path(sys.argv[0]).name
-            print(f"{script}: {type(error).__name__}: {error}{log_hint}", file=sys.stderr)
+            logger.error("%s", failed_line(error))
             sys.exit(1)
-        logger.info("done in %.1f s", time.perf_counter() - started)
+        for text, n in collector.counts.items():
+            if n > 1:
+                logger.info("warned %d times: %s", n, text)
+        logger.info("%s", done_line(time.perf_counter() - started))
 
-    def _run(self, args: Mapping[str, Any]) -> None:
+    def _run(self, args: Mapping[str, Any], collector: WarningCollector) -> None:
         spec = read_spec(args["spec"])
         for name in (*self.inputs, *self.outputs):
             for path in _listed(args[name.rstrip("*")]):
@@ -163,12 +174,18 @@ class Stage:
         before = {path: file_signature(path) for path in map(Path, read) if path.is_file()}
         sources = check_sources(spec["sources"], Path.cwd())
         before |= {path: file_signature(path) for path in sources}
+        inherited = []
         for name, expected in spec["inputs"].items():
-            check_inputs(_listed(inputs[name]), _listed(expected))
+            inherited += check_inputs(_listed(inputs[name]), _listed(expected))
         written = [path for paths in outputs.values() for path in _listed(paths)]
         for path in written:
             # A receipt of an earlier job must not speak for what is written now.
             receipt_path(path).unlink(missing_ok=True)
+
+        def warned() -> list[dict[str, Any]]:
+            job = written[0] if written else ""
+            return collector.found(job, spec["stage"], spec["where"])
+
         self.step(
             Job(
                 settings=self.settings(**spec["settings"]),
@@ -176,6 +193,8 @@ class Stage:
                 outputs=SimpleNamespace(**outputs),
                 where=spec["where"],
                 spec=spec,
+                warnings=merged(inherited),
+                warned=warned,
             )
         )
         for path, signature in before.items():
@@ -183,8 +202,9 @@ class Stage:
                 raise StaleResultError(f"{path} was changed while the job ran. Run snakemake again")
         check_loaded(spec["sources"], Path.cwd())
         made_from = fingerprint(spec)
+        warnings = merged([*inherited, warned()])
         for path in written:
-            write_receipt(path, made_from)
+            write_receipt(path, made_from, warnings)
 
     def spec_settings(self, settings: Any) -> dict[str, Any]:
         """Return the settings of a job as they stand in its spec.
@@ -216,7 +236,6 @@ def _start_logging(path: Path | None) -> None:
     logging.basicConfig(
         level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s", handlers=[handler]
     )
-    logging.captureWarnings(True)
 
 
 def _limit_threads(threads: int) -> None:

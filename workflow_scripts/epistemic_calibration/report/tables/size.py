@@ -42,6 +42,7 @@ def make(
     tasks: Sequence[str] | None = None,
     seeds: Sequence[int] | None = None,
     n_resamples: int | None = None,
+    differences: pd.DataFrame | None = None,
 ) -> Table:
     """Return one row per method: estimates where there are several labels per input, else bounds.
 
@@ -49,7 +50,7 @@ def make(
     ----------
     scores, dataset, methods
         As in `dataset_scores`.
-    tasks, seeds, n_resamples
+    tasks, seeds, n_resamples, differences
         Not used: what is missing is told by the other tables.
 
     Returns
@@ -98,7 +99,6 @@ def make(
         text=text,
         caption=f"Is the uncertainty of the right size? {dataset}, means over tasks",
         notes=_notes(estimated),
-        columns_per_part=5,
     )
 
 

@@ -1,0 +1,88 @@
+"""The end of a job's log: whether it was done, or why it failed, in one line."""
+
+from __future__ import annotations
+
+import re
+import sysconfig
+import textwrap
+import traceback
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+_DONE, _FAILED = "done in ", "FAILED: "
+_SOURCES = Path(__file__).parents[2]
+_LIBRARIES = tuple(sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib"))
+_MAX_LENGTH = 400
+# Enough for the last lines of a log.
+_TAIL = 4000
+
+
+class Outcome(NamedTuple):
+    """How a job ended: ``unfinished`` while it runs, or where it was killed."""
+
+    state: Literal["done", "failed", "unfinished"]
+    reason: str = ""
+
+
+def done_line(seconds: float) -> str:
+    """Return the last line of the log of a job that did what it had to."""
+    return f"{_DONE}{seconds:.1f} s"
+
+
+def failed_line(error: BaseException) -> str:
+    """Return the last line of the log of a job that failed.
+
+    It names the line of code that is to blame: the last one outside of this project and of the
+    libraries, which is one of the user's own file; else the project's last one.
+
+    Examples
+    --------
+    >>> try:
+    ...     {}["a"]
+    ... except KeyError as error:
+    ...     print(failed_line(error))
+    FAILED: KeyError: 'a'
+    """
+    text = f"{type(error).__name__}: {error}"
+    return _FAILED + textwrap.shorten(f"{_place(error)}{text}", _MAX_LENGTH, placeholder=" …")
+
+
+def read_outcome(path: str | Path) -> Outcome | None:
+    """Return how the job of a log ended, or None where there is no log.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> log = Path(tempfile.mkdtemp(), "job.log")
+    >>> _ = log.write_text("2026-01-01 00:00:00,000 ERROR FAILED: ValueError: no\\n")
+    >>> read_outcome(log)
+    Outcome(state='failed', reason='ValueError: no')
+    """
+    try:
+        with Path(path).open("rb") as file:
+            file.seek(0, 2)
+            file.seek(max(0, file.tell() - _TAIL))
+            lines = file.read().decode("utf-8", errors="replace").splitlines()
+    except OSError:
+        return None
+    # A line of the log begins with a time and a level.
+    ends = re.match(r"\S+ \S+ [A-Z]+ (.*)", lines[-1] if lines else "")
+    if ends and ends[1].startswith(_FAILED):
+        return Outcome("failed", ends[1].removeprefix(_FAILED))
+    return Outcome("done" if ends and ends[1].startswith(_DONE) else "unfinished")
+
+
+def _place(error: BaseException) -> str:
+    """Return "FILE, line N: " of the code to blame, or nothing where it is a library's alone."""
+    while cause := error.__cause__ or (None if error.__suppress_context__ else error.__context__):
+        error = cause
+    frames = [
+        frame
+        for frame in traceback.extract_tb(error.__traceback__)
+        if Path(frame.filename).is_file() and not frame.filename.startswith(_LIBRARIES)
+    ]
+    own = [frame for frame in frames if not Path(frame.filename).is_relative_to(_SOURCES)]
+    if not frames:
+        return ""
+    frame = (own or frames)[-1]
+    return f"{Path(frame.filename).name}, line {frame.lineno}: "
