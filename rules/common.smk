@@ -159,7 +159,9 @@ def check_results():
 
 def datasets_shown():
     """The data sets of the run whose tables are made, in the order of the configuration."""
-    wanted = {where["dataset"] for _, stage, where in jobs_of_stages(workflow.dag) if stage == "tables"}
+    wanted = {
+        where["dataset"] for _, stage, where in jobs_of_stages(workflow.dag) if stage == "tables"
+    }
     return [dataset for dataset in CONFIG.datasets if dataset in wanted]
 
 
@@ -170,9 +172,13 @@ def places():
         if stage in ("figures", "sensitivity_figure"):
             found.setdefault("Figures", []).append(f"results/figures/{where['dataset']}/")
         elif stage == "tables":
-            found.setdefault("Tables", []).append(f"results/tables/{where['dataset']}_*.{{md,csv,tex}}")
+            found.setdefault("Tables", []).append(
+                f"results/tables/{where['dataset']}_*.{{md,csv,tex}}"
+            )
         elif stage == "partial_tables":
-            found.setdefault("Partial tables", []).append(f"results/partial/{where['dataset']}_*.md")
+            found.setdefault("Partial tables", []).append(
+                f"results/partial/{where['dataset']}_*.md"
+            )
         elif stage == "toy_figures":
             found.setdefault("Toy experiments", []).append(f"results/{where['toy']}/")
         elif stage in ("claims", "paper_comparison"):

@@ -1,6 +1,6 @@
 """What a run prints: a line per job, why a job failed, and at the end its tables and warnings.
 
-Snakemake's own log, with commands, reasons and resources, is in ``.snakemake/log/``.
+Snakemake's own text is in ``.snakemake/log/``.
 """
 
 from __future__ import annotations
