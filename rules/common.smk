@@ -186,10 +186,10 @@ def places():
     return {what: ", ".join(sorted({*found[what]})) for what in sorted(found, reverse=True)}
 
 
-def closing(summaries, where):
+def closing(summaries, where, further=()):
     """What a run ends with: tables, where everything is, and what its jobs have warned of."""
     labels = {name: entry.label for name, entry in plan.entries.items()}
-    warned = warnings_of(expected_outputs(workflow.dag))
+    warned = warnings_of([*expected_outputs(workflow.dag), *further])
     return closing_text(summaries, where, warned, labels)
 
 
@@ -204,7 +204,7 @@ def closing_of_success():
 def closing_of_failure():
     """The tables of the methods that are finished, which are made here, and what failed."""
     # What is finished now, not when the run began.
-    now, summaries, where = Plan(CONFIG), [], {}
+    now, summaries, where, partial = Plan(CONFIG), [], {}, {}
     for dataset in datasets_shown():
         summary = f"results/tables/{dataset}_summary.txt"
         expected = now.fingerprint("tables", dataset=dataset)
@@ -217,15 +217,16 @@ def closing_of_failure():
             continue
         log = f"results/logs/{dataset}/partial_tables.log"
         if make_partial_tables(now, dataset, log):
-            partial = Path(f"results/partial/{dataset}_summary.txt")
-            summaries.append(f"PARTIAL: {partial.read_text(encoding='utf-8')}")
+            summary = f"results/partial/{dataset}_summary.txt"
+            partial[summary] = now.fingerprint("partial_tables", dataset=dataset)
+            summaries.append(f"PARTIAL: {Path(summary).read_text(encoding='utf-8')}")
             where[f"Partial tables of {dataset}"] = f"results/partial/{dataset}_*.{{md,csv,tex}}"
         else:
             outcome = read_outcome(log)
             where[f"No tables of {dataset}"] = f"{outcome.reason if outcome else ''} (log: {log})"
     n = len(SCREEN.failed)
-    where["Failed"] = f"{n} job{'s' if n > 1 else ''}, named above. Run again when it is mended"
-    return closing(summaries, where)
+    where["Failed"] = f"{n} job{'s' if n > 1 else ''}, named above. When it is mended, run again"
+    return closing(summaries, where, partial.items())
 
 
 def make_partial_tables(plan, dataset, log):
@@ -248,8 +249,9 @@ SCREEN = Screen(
     lambda: workflow.dag.needrun_jobs(),
     workflow.resource_settings.cores,
     closing_of_success,
+    lambda: workflow.dryrun,
 )
-if workflow.is_main_process and not workflow.dryrun and not workflow.output_settings.verbose:
+if workflow.is_main_process and not workflow.output_settings.verbose:
     SCREEN.install(logger)
 
 # GPUs that a job asks for where its work can use one.

@@ -54,12 +54,18 @@ class Screen:
         How many run side by side; None where that is not known.
     closing : callable
         Returns the text that follows where nothing has to be done.
+    silent : callable
+        Returns whether Snakemake's own text is wanted, as of a dry run.
     """
 
     def __init__(
-        self, jobs: Callable[[], Iterable[Any]], cores: int | None, closing: Callable[[], str]
+        self,
+        jobs: Callable[[], Iterable[Any]],
+        cores: int | None,
+        closing: Callable[[], str],
+        silent: Callable[[], bool],
     ) -> None:
-        self._jobs, self._cores, self._closing = jobs, cores, closing
+        self._jobs, self._cores, self._closing, self._silent = jobs, cores, closing, silent
         self._messages: dict[int, str] = {}
         self._expected: dict[int, float | None] = {}
         self._began: dict[int, float] = {}
@@ -81,6 +87,8 @@ class Screen:
 
     def _tell(self, record: logging.LogRecord) -> bool:
         """Return whether a record is told; the text goes with it."""
+        if self._silent():
+            return True
         event, message = getattr(record, "event", None), record.getMessage()
         text: str | None = None
         if event == LogEvent.JOB_FINISHED:

@@ -20,6 +20,8 @@ MISSING = "—"
 INCOMPLETE = "*"
 #: How a note on missing cells begins.
 PARTIAL = "Partial:"
+#: How many tasks without scores are named, and not counted.
+_NAMED = 3
 
 # Rows of a block that are no tasks; a task's name is safe for a path, so has no brackets.
 MEAN, SD = "(mean)", "(sd)"
@@ -161,12 +163,16 @@ def missing_notes(missing: pd.DataFrame, methods: Mapping[str, Mapping[str, str]
         return
     named, n_metrics = [], missing["metric"].nunique()
     for method, cells in missing.groupby("method", sort=False):
-        places = []
+        alike: dict[str, list[str]] = {}
         for task, absent in cells.groupby("task", sort=False):
             seeds = ", ".join(str(seed) for seed in absent["seed"].unique())
             metrics = absent["metric"].unique()
             which = "" if len(metrics) == n_metrics else f": {', '.join(metrics)}"
-            places.append(f"{task} (seed {seeds}{which})")
+            alike.setdefault(f"seed {seeds}{which}", []).append(str(task))
+        places = [
+            f"{', '.join(tasks) if len(tasks) <= _NAMED else count(len(tasks), 'task')} ({which})"
+            for which, tasks in alike.items()
+        ]
         named.append(f"{methods[method]['label']}: {'; '.join(places)}")
     yield (
         f"{PARTIAL} {count(len(missing), 'score')} missing. {MISSING} stands for no score, "
