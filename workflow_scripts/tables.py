@@ -49,7 +49,7 @@ def step(job):
     from epistemic_calibration.report._doubts import doubts
     from epistemic_calibration.workflow.job_warnings import merged
     from epistemic_calibration.workflow.result_files import read_tables
-    from epistemic_calibration.workflow.warning_text import sentences
+    from epistemic_calibration.workflow.warning_text import warning_notes
 
     scores, dataset = read_tables(job.inputs.scores), job.where["dataset"]
     settings = {f.name: getattr(job.settings, f.name) for f in dataclasses.fields(job.settings)}
@@ -64,7 +64,7 @@ def step(job):
     found = merged([job.warnings, job.warned()])
     labels = {name: method["label"] for name, method in methods.items()}
     notes = [f"Failed: {labels[name]}: {reason}" for name, reason in failed.items()]
-    notes += [f"Warning: {sentence}." for sentence in sentences(found, labels)]
+    notes += warning_notes(found, labels)
     for name in available("epistemic_calibration.report.tables"):
         module = load("epistemic_calibration.report.tables", name)
         table = module.make(scores, dataset, methods, differences=differences, **settings)

@@ -37,6 +37,20 @@ def sentences(
     return [_sentence(group, labels or {}) for group in groups.values()]
 
 
+def warning_notes(
+    found: Sequence[Mapping[str, Any]], labels: Mapping[str, str] | None = None
+) -> list[str]:
+    """Return warnings as notes below a table, one each; arguments as of `sentences`.
+
+    Examples
+    --------
+    >>> warning = {"stage": "encoder", "where": {"dataset": "pets"}, "count": 1, "job": "a"}
+    >>> warning_notes([{**warning, "text": "no better than the mean image"}])
+    ['Warning: Encoder on pets: no better than the mean image.']
+    """
+    return [f"Warning: {sentence}." for sentence in sentences(found, labels)]
+
+
 def _sentence(group: Sequence[Mapping[str, Any]], labels: Mapping[str, str]) -> str:
     where = [warning["where"] for warning in group]
     names = dict.fromkeys(w["method"] for w in where if "method" in w)
