@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 import re
+import signal
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -40,6 +41,10 @@ _UNTOLD_EVENTS = {
     LogEvent.RUN_INFO,
 }
 _NOTHING_TO_DO = "Nothing to be done"
+# What Python says of a process that failed; a shell adds 128 to the signal that ended a command.
+_END_OF_PROCESS = re.compile(
+    r"Command '.*' (?:died with <Signals\.(\w+)|returned non-zero exit status (\d+))", re.DOTALL
+)
 
 
 class Screen:
@@ -99,10 +104,8 @@ class Screen:
             text = self._job(record)
         elif event == LogEvent.JOB_ERROR:
             text = self._failure(record)
-        elif ended := re.search(
-            r"Command '.*' (died with|returned non-zero exit)(.*)", message, re.S
-        ):
-            self._local.ended = ended[2].strip(" .\n") if ended[1] == "died with" else ""
+        elif ended := _END_OF_PROCESS.search(message):
+            self._local.ended = _signal(ended)
             return False
         elif message.startswith(_NOTHING_TO_DO):
             text = "\n".join(filter(None, ("Nothing has to be made again.", self._closing())))
@@ -214,6 +217,14 @@ def closing_text(
     if warnings:
         parts.append("\n".join(f"Warning: {text}" for text in sentences(warnings, labels)))
     return "\n\n".join(parts)
+
+
+def _signal(ended: re.Match[str]) -> str:
+    """Return the name of the signal that ended a process, or an empty text."""
+    if ended[1]:
+        return ended[1]
+    number = int(ended[2]) - 128
+    return signal.Signals(number).name if number in set(signal.Signals) else ""
 
 
 def _seconds(benchmark: Any) -> float | None:
