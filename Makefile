@@ -9,7 +9,7 @@ READY := $(VENV)/.ready
 MARKDOWN := $(wildcard *.md docs/*.md resources/*.md)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo benchmark toy bench test lint format docs lock clean
+.PHONY: help demo benchmark toy status bench test lint format docs lock clean
 
 help: ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1\t/' | expand -t 12
@@ -24,14 +24,15 @@ $(READY): envs/requirements.lock pyproject.toml
 
 demo: $(READY) ## run the full pipeline on scikit-learn's digits: tables and figures in minutes
 	$(BIN)/snakemake --cores $(CORES) demo
-	@echo; cat results/tables/digits_summary.md; echo
-	@echo "Tables: results/tables/   Figures: results/figures/digits/"
 
 benchmark: $(READY) ## run the full benchmark of the paper on MNIST and CIFAR-10
 	$(BIN)/snakemake --cores $(CORES)
 
 toy: $(READY) ## run the toy experiments, for which the truth is known
 	$(BIN)/snakemake --cores $(CORES) toy
+
+status: $(READY) ## say what is done, running, failed and missing, by data set and method
+	@$(BIN)/python -m epistemic_calibration.workflow.status
 
 bench: $(READY) ## time the workflow against a plain script (FULL=1: the full benchmark, hours)
 	$(BIN)/python benchmarks/compare.py --cores $(CORES) $(if $(FULL),--full)

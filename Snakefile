@@ -81,7 +81,11 @@ onstart:
 onsuccess:
     check_results()
     append_manifest("results/manifest.jsonl", "success", RUN_ID)
+    print(f"\n{closing_of_success()}", flush=True)
 
 
 onerror:
     append_manifest("results/manifest.jsonl", "error", RUN_ID)
+    # A run that a user ends has not failed.
+    if SCREEN.failed:
+        print(f"\n{closing_of_failure()}", flush=True)

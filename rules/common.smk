@@ -2,6 +2,7 @@
 import os
 import re
 import shlex
+import subprocess
 import sys
 import uuid
 from pathlib import Path
@@ -26,8 +27,10 @@ from epistemic_calibration.workflow.config import (
 )
 from epistemic_calibration.workflow.ledger import Ledger
 from epistemic_calibration.workflow.manifest import append_manifest
+from epistemic_calibration.workflow.job_log import read_outcome
 from epistemic_calibration.workflow.plan import Plan, stages
 from epistemic_calibration.workflow.provenance import write_spec
+from epistemic_calibration.workflow.screen import Screen, closing_text, warnings_of
 
 try:
     # Snakemake says neither the line of a fault, nor which keys are given twice.
@@ -174,6 +177,103 @@ def check_results():
         raise WorkflowError(f"these results are not those asked for: {first_of(wrong)}")
 
 
+def datasets_shown():
+    """The data sets of the run whose tables are made, in the order of the configuration."""
+    wanted = {
+        where["dataset"] for _, stage, where in jobs_of_stages(workflow.dag) if stage == "tables"
+    }
+    return [dataset for dataset in CONFIG.datasets if dataset in wanted]
+
+
+def places():
+    """What a run has made for people to read, and where it is."""
+    found = {}
+    for _, stage, where in jobs_of_stages(workflow.dag):
+        if stage in ("figures", "sensitivity_figure"):
+            found.setdefault("Figures", []).append(f"results/figures/{where['dataset']}/")
+        elif stage == "tables":
+            found.setdefault("Tables", []).append(
+                f"results/tables/{where['dataset']}_*.{{md,csv,tex}}"
+            )
+        elif stage == "partial_tables":
+            found.setdefault("Partial tables", []).append(
+                f"results/partial/{where['dataset']}_*.md"
+            )
+        elif stage == "toy_figures":
+            found.setdefault("Toy experiments", []).append(f"results/{where['toy']}/")
+        elif stage in ("claims", "paper_comparison"):
+            found.setdefault("The paper beside", []).append(f"results/tables/{stage}.md")
+    return {what: ", ".join(sorted({*found[what]})) for what in sorted(found, reverse=True)}
+
+
+def closing(summaries, where, further=()):
+    """What a run ends with: tables, where everything is, and what its jobs have warned of."""
+    labels = {name: entry.label for name, entry in plan.entries.items()}
+    warned = warnings_of([*expected_outputs(workflow.dag), *further])
+    return closing_text(summaries, where, warned, labels)
+
+
+def closing_of_success():
+    summaries = [
+        Path(f"results/tables/{dataset}_summary.txt").read_text(encoding="utf-8")
+        for dataset in datasets_shown()
+    ]
+    return closing(summaries, places())
+
+
+def closing_of_failure():
+    """The tables of the methods that are finished, which are made here, and what failed."""
+    # What is finished now, not when the run began.
+    now, summaries, where, partial = Plan(CONFIG), [], {}, {}
+    for dataset in datasets_shown():
+        summary = f"results/tables/{dataset}_summary.txt"
+        expected = now.fingerprint("tables", dataset=dataset)
+        if Ledger().state(summary, expected) == "current":
+            summaries.append(Path(summary).read_text(encoding="utf-8"))
+            where[f"Tables of {dataset}"] = f"results/tables/{dataset}_*.{{md,csv,tex}}"
+            continue
+        if not now.finished_scores(dataset):
+            where[f"No tables of {dataset}"] = "no method is finished"
+            continue
+        log = f"results/logs/{dataset}/partial_tables.log"
+        if make_partial_tables(now, dataset, log):
+            summary = f"results/partial/{dataset}_summary.txt"
+            partial[summary] = now.fingerprint("partial_tables", dataset=dataset)
+            summaries.append(f"PARTIAL: {Path(summary).read_text(encoding='utf-8')}")
+            where[f"Partial tables of {dataset}"] = f"results/partial/{dataset}_*.{{md,csv,tex}}"
+        else:
+            outcome = read_outcome(log)
+            where[f"No tables of {dataset}"] = f"{outcome.reason if outcome else ''} (log: {log})"
+    n = len(SCREEN.failed)
+    where["Failed"] = f"{n} job{'s' if n > 1 else ''}, named above. When it is mended, run again"
+    return closing(summaries, where, partial.items())
+
+
+def make_partial_tables(plan, dataset, log):
+    """Run the stage of partial tables as its rule does, and return whether it ended well."""
+    where = {"dataset": dataset}
+    write_spec(plan.spec("partial_tables", **where))
+    done = subprocess.run(
+        [
+            sys.executable,
+            str(Path(workflow.basedir) / "workflow_scripts" / "partial_tables.py"),
+            *("--spec", plan.spec_path("partial_tables", **where), "--log", log),
+            *("--scores", *plan.finished_scores(dataset).values()),
+            *("--tables", *expand(table_files("results/partial"), dataset=dataset)),
+        ]
+    )
+    return done.returncode == 0
+
+
+SCREEN = Screen(
+    lambda: workflow.dag.needrun_jobs(),
+    workflow.resource_settings.cores,
+    closing_of_success,
+    lambda: workflow.dryrun,
+)
+if workflow.is_main_process and not workflow.output_settings.verbose:
+    SCREEN.install(logger)
+
 # GPUs that a job asks for where its work can use one.
 GPU = int(CONFIG.device == "cuda")
 
@@ -272,8 +372,10 @@ def captioned(path, kind, name):
 
 
 def table_files(folder, captions=False):
-    """The tables of a data set, each in three formats."""
-    files = []
+    """The tables of a data set, each in three formats, and what else stands beside them."""
+    stem = f"{folder}/{{dataset}}"
+    # The summary for a terminal, all scores in tidy form, and what the jobs warn of.
+    files = [f"{stem}_summary.txt", f"{stem}_scores.csv", f"{stem}_warnings.csv"]
     for name, suffix in TABLE_SUFFIXES.items():
         stem = f"{folder}/{{dataset}}{suffix}"
         table = captioned(f"{stem}.csv", "table", name) if captions else f"{stem}.csv"

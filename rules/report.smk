@@ -1,6 +1,7 @@
 rule tables:
     input:
         scores=lambda wildcards: table_inputs(wildcards.dataset),
+        comparisons="results/tables/{dataset}_comparisons.csv",
     output:
         table_files("results/tables", captions=True),
     log:
@@ -18,7 +19,8 @@ rule tables:
     message:
         "Making the tables of {wildcards.dataset}"
     shell:
-        python("tables.py") + " --scores {input.scores:q} --tables {output:q}"
+        python("tables.py") + " --scores {input.scores:q} --comparisons {input.comparisons:q}"
+        " --tables {output:q}"
 
 
 # Here, where it is known which scores there are.

@@ -29,13 +29,15 @@ def step(job):
     from epistemic_calibration.files import atomic_path, write_text
     from epistemic_calibration.paper.claims import claims, to_markdown
     from epistemic_calibration.workflow.result_files import read_tables
+    from epistemic_calibration.workflow.warning_text import warning_notes
 
     scores = read_tables(job.inputs.scores)
     toy = {Path(path).stem: read_tables([path]) for path in job.inputs.toy}
     table = claims(scores[scores["scope"] == "task"], toy)
     with atomic_path(job.outputs.table) as path:
         table.to_csv(path, index=False)
-    write_text(job.outputs.text, to_markdown(table))
+    text = "\n\n".join([to_markdown(table).rstrip("\n"), *warning_notes(job.warnings)])
+    write_text(job.outputs.text, f"{text}\n")
 
 
 STAGE = Stage(Settings, needs, step, inputs=("scores*", "toy*"), outputs=("table", "text"))

@@ -39,6 +39,7 @@ def step(job):
     from epistemic_calibration.report.comparisons import compare_methods, comparisons_table
     from epistemic_calibration.workflow.provenance import read_npz
     from epistemic_calibration.workflow.result_files import read_labels, read_tables
+    from epistemic_calibration.workflow.warning_text import warning_notes
 
     settings, labels = job.settings, read_labels(job.inputs.labels)
     predictions, bins = ({name: [] for name in settings.methods} for _ in range(2))
@@ -56,7 +57,9 @@ def step(job):
     )
     scores = read_tables(job.inputs.scores)
     table = comparisons_table(differences, scores, job.where["dataset"], settings.methods)
-    contents = table.contents()
+    labels = {name: method["label"] for name, method in settings.methods.items()}
+    notes = warning_notes(job.warnings, labels)
+    contents = table.with_notes(*notes).contents(f"{job.where['dataset']}_comparisons")
     for path in job.outputs.tables:
         write_text(path, contents[Path(path).suffix])
 

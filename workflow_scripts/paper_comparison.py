@@ -27,6 +27,7 @@ def step(job):
     from epistemic_calibration.files import atomic_path, write_text
     from epistemic_calibration.paper import published
     from epistemic_calibration.workflow.result_files import read_tables
+    from epistemic_calibration.workflow.warning_text import warning_notes
 
     scores = read_tables(job.inputs.scores)
     comparison = published.paper_comparison(scores, published.read_published(PUBLISHED))
@@ -39,7 +40,9 @@ def step(job):
         with atomic_path(output) as path:
             table.to_csv(path, index=False)
     text = published.comparison_markdown(comparison, means, job.settings.methods)
-    write_text(job.outputs.comparison_text, text)
+    labels = {name: method["label"] for name, method in job.settings.methods.items()}
+    text = "\n\n".join([text.rstrip("\n"), *warning_notes(job.warnings, labels)])
+    write_text(job.outputs.comparison_text, f"{text}\n")
 
 
 STAGE = Stage(

@@ -34,7 +34,7 @@ def step(job):
         stages=STAGES,
         seeds=settings.seeds,
     )
-    contents = table.contents()
+    contents = table.contents(f"{job.where['dataset']}_runtimes")
     for path in job.outputs.tables:
         write_text(path, contents[Path(path).suffix])
 

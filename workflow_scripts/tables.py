@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from epistemic_calibration.workflow.stage import Needs, Stage
+from epistemic_calibration.workflow.stage import Needs, Stage, logger
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,29 +30,55 @@ def sources():
 
 
 def needs(plan, dataset):
-    scores = plan.table_fingerprints(dataset)
-    return Needs(settings_of(plan, dataset), {"scores": scores}, sources=sources())
+    inputs = {
+        "scores": plan.table_fingerprints(dataset),
+        "comparisons": [plan.fingerprint("comparisons", dataset=dataset)],
+    }
+    return Needs(settings_of(plan, dataset), inputs, sources=sources())
 
 
 def step(job):
+    """Write every table, the scores in tidy form, and what the jobs before have warned of."""
     import dataclasses
     from pathlib import Path
 
+    import pandas as pd
+
     from epistemic_calibration.files import write_text
     from epistemic_calibration.registry import available, load
+    from epistemic_calibration.report._doubts import doubts
+    from epistemic_calibration.workflow.job_warnings import merged
     from epistemic_calibration.workflow.result_files import read_tables
+    from epistemic_calibration.workflow.warning_text import warning_notes
 
     scores, dataset = read_tables(job.inputs.scores), job.where["dataset"]
     settings = {f.name: getattr(job.settings, f.name) for f in dataclasses.fields(job.settings)}
     methods, folder = settings.pop("methods"), Path(job.outputs.tables[0]).parent
+    failed = settings.pop("failed", {})
+    # Methods are compared when there are all of them.
+    compared = getattr(job.inputs, "comparisons", [])
+    differences = read_tables(compared) if compared else None
+    for doubt in doubts(scores, dataset, methods):
+        # Into the receipts, as what the jobs before have warned of.
+        logger.warning("%s", doubt)
+    found = merged([job.warnings, job.warned()])
+    labels = {name: method["label"] for name, method in methods.items()}
+    notes = [f"Failed: {labels[name]}: {reason}" for name, reason in failed.items()]
+    notes += warning_notes(found, labels)
     for name in available("epistemic_calibration.report.tables"):
         module = load("epistemic_calibration.report.tables", name)
-        table = module.make(scores, dataset, methods, **settings)
-        for suffix, content in table.contents().items():
-            write_text(folder / f"{dataset}{module.SUFFIX}{suffix}", content)
+        table = module.make(scores, dataset, methods, differences=differences, **settings)
+        stem = f"{dataset}{module.SUFFIX}"
+        for suffix, content in table.with_notes(*notes).contents(stem).items():
+            write_text(folder / f"{stem}{suffix}", content)
+    write_text(folder / f"{dataset}_scores.csv", scores.to_csv(index=False, lineterminator="\n"))
+    columns = ["stage", "seed", "method", "count", "text"]
+    rows = [{**warning, **warning["where"]} for warning in found]
+    warned = pd.DataFrame(rows, columns=columns)
+    write_text(folder / f"{dataset}_warnings.csv", warned.to_csv(index=False, lineterminator="\n"))
 
 
-STAGE = Stage(Settings, needs, step, inputs=("scores*",), outputs=("tables*",))
+STAGE = Stage(Settings, needs, step, inputs=("scores*", "comparisons*"), outputs=("tables*",))
 
 if __name__ == "__main__":
     STAGE.run()

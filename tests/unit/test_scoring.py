@@ -143,7 +143,7 @@ def expected_values(given, settings):
             values[f"log_loss_{when}_recalibration"] = metrics.log_loss(
                 y[scored_on], rows.mean(axis=1, dtype=np.float64)
             )
-    return values
+    return {**values, "n_samples": len(y), "n_positive": int(np.sum(y))}
 
 
 # --- Scores of one task
@@ -474,7 +474,8 @@ TABLES = {
         "log_loss",
         "auroc",
     ],
-    "summary": [
+    "summary": ["accuracy", "eece", "eece_calibration", "eece_dispersion"],
+    "by_eece": [
         "accuracy",
         "brier",
         "log_loss",
@@ -567,6 +568,7 @@ def test_families_are_found_by_file_name_and_ordered(monkeypatch):
     assert available("epistemic_calibration.scoring") == (
         "bounds",
         "corrected",
+        "counts",
         "eece",
         "first_order",
         "hypothesis_tests",

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from epistemic_calibration.workflow.job_log import Outcome, read_outcome
 from epistemic_calibration.workflow.provenance import (
     fingerprint,
     read_receipt,
@@ -87,6 +88,9 @@ class Folder:
             env={**os.environ, "PYTHONPATH": str(SCRIPTS)},
         )
 
+    def log(self):
+        return (self.path / "log.txt").read_text()
+
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
@@ -111,19 +115,25 @@ def test_a_job_writes_its_outputs_and_their_receipts(folder):
     assert done.stdout == done.stderr == ""
 
 
-def test_a_failing_step_leaves_no_receipt_and_one_line_on_the_screen(folder):
+def test_a_failing_step_leaves_no_receipt_and_its_reason_at_the_end_of_the_log(folder):
     folder.write_script('raise RuntimeError("out of luck")')
     done = folder.run(folder.spec())
     assert done.returncode == 1
-    assert done.stderr == "scale.py: RuntimeError: out of luck (log: log.txt)\n"
-    assert "Traceback" in (folder.path / "log.txt").read_text()
+    assert done.stdout == done.stderr == ""
+    assert "Traceback" in folder.log()
+    # In one line, with the line to blame, for the screen of the run and for its status.
+    line = 1 + (folder.path / "scale.py").read_text().splitlines().index(
+        '    raise RuntimeError("out of luck")'
+    )
+    expected = Outcome("failed", f"scale.py, line {line}: RuntimeError: out of luck")
+    assert read_outcome("log.txt") == expected
     assert receipts(folder) == []
 
 
 def test_an_input_of_another_spec_is_refused_before_the_step(folder):
     done = folder.run(folder.spec(inputs={"number": "d" * 64}))
     assert done.returncode == 1
-    assert "results/number.txt was made from other settings" in done.stderr
+    assert "results/number.txt was made from other settings" in folder.log()
     assert not (folder.path / OUTPUTS[0]).exists()
 
 
@@ -133,7 +143,7 @@ def test_an_edited_input_is_refused_before_the_step(folder):
     os.utime(INPUT, ns=(stat.st_atime_ns, stat.st_mtime_ns))
     done = folder.run(folder.spec())
     assert done.returncode == 1
-    assert "results/number.txt is not what the job that made it has written" in done.stderr
+    assert "results/number.txt is not what the job that made it has written" in folder.log()
     assert not (folder.path / OUTPUTS[0]).exists()
 
 
@@ -142,7 +152,7 @@ def test_a_source_edited_since_the_plan_leaves_no_receipt(folder):
     folder.write_script("job.settings.factor")
     done = folder.run(spec)
     assert done.returncode == 1
-    assert "scale.py was edited since the run began" in done.stderr
+    assert "scale.py was edited since the run began" in folder.log()
     assert not (folder.path / OUTPUTS[0]).exists()
 
 
@@ -154,7 +164,7 @@ def test_what_is_edited_and_restored_while_the_job_runs_leaves_no_receipt(folder
     )
     done = folder.run(folder.spec())
     assert done.returncode == 1
-    assert f"{name} was changed while the job ran" in done.stderr
+    assert f"{name} was changed while the job ran" in folder.log()
     assert receipts(folder) == []
 
 
@@ -166,23 +176,61 @@ def test_a_job_that_does_not_finish_leaves_no_receipt_of_an_earlier_one(folder):
     assert receipts(folder) == []
 
 
+WARNING = """\
+import warnings
+    for _ in range(3):
+        warnings.warn(f"the chain has not converged", RuntimeWarning)
+        warnings.warn("soon gone", DeprecationWarning)
+    logger.warning("the loss is %.2f", 0.5)
+"""
+
+
+def test_what_a_job_warns_of_is_in_its_receipts_and_counted(folder):
+    folder.write_script(WARNING)
+    assert folder.run(folder.spec()).returncode == 0
+    found = read_receipt(OUTPUTS[1])["warnings"]
+    assert found == read_receipt(OUTPUTS[0])["warnings"]
+    line = 1 + next(
+        k
+        for k, text in enumerate((folder.path / "scale.py").read_text().splitlines())
+        if "converged" in text
+    )
+    origin = {"job": OUTPUTS[0], "stage": "scale", "where": {"dataset": "digits"}}
+    chain = f"RuntimeWarning: the chain has not converged (scale.py, line {line})"
+    assert found == [
+        {**origin, "text": chain, "count": 3},
+        {**origin, "text": "the loss is 0.50", "count": 1},
+    ]
+    assert folder.log().count("WARNING") == 2
+
+
+def test_what_the_jobs_before_warned_of_is_handed_on(folder):
+    before = {"job": INPUT, "stage": "encoder", "where": {}, "text": "no better", "count": 1}
+    write_receipt(INPUT, UPSTREAM, [before])
+    folder.write_script("logger.warning('%d before', len(job.warnings))")
+    assert folder.run(folder.spec()).returncode == 0
+    found = read_receipt(OUTPUTS[0])["warnings"]
+    assert [warning["text"] for warning in found] == ["no better", "1 before"]
+    assert found[0] == before
+
+
 def test_paths_outside_the_results_are_refused(folder):
     paths = ["--number", INPUT, "--scaled", "elsewhere.txt"]
     done = folder.run(folder.spec(), *paths)
     assert done.returncode == 1
-    assert "elsewhere.txt: paths begin with results/" in done.stderr
+    assert "elsewhere.txt: paths begin with results/" in folder.log()
 
 
 def test_a_spec_of_another_stage_is_refused(folder):
     done = folder.run(folder.spec(stage="shrink"))
     assert done.returncode == 1
-    assert "is a spec of the stage shrink" in done.stderr
+    assert "is a spec of the stage shrink" in folder.log()
 
 
 def test_a_setting_that_the_stage_does_not_have_is_refused(folder):
     done = folder.run(folder.spec(settings={"factr": 3.0}))
     assert done.returncode == 1
-    assert "factr" in done.stderr
+    assert "factr" in folder.log()
 
 
 def test_missing_options_are_named(folder):

@@ -13,7 +13,9 @@ import pytest
 
 from epistemic_calibration.registry import load
 from epistemic_calibration.report import TABLES
-from epistemic_calibration.report.tables import drivers, paper, size, summary
+from epistemic_calibration.report._doubts import doubts
+from epistemic_calibration.report._groups import letters
+from epistemic_calibration.report.tables import by_eece, drivers, paper, size, summary
 from epistemic_calibration.report.tables._selection import (
     all_tasks_scores,
     dataset_scores,
@@ -159,12 +161,12 @@ def test_two_methods_may_share_a_label():
     assert table.to_markdown().count("same") == 4
 
 
-def test_summary_ranks_by_eece_and_leaves_controls_unranked():
+def test_by_eece_ranks_by_eece_and_leaves_controls_unranked():
     scores = make_scores(["accuracy", "ece", "eece", "diagnostic_r_hat"])
     eece = {"centroids": 0.3, "random_forest": 0.1, "base_rate": 0.0, "mine": 0.2}
     where = scores["metric"] == "eece"
     scores.loc[where, "value"] = scores.loc[where, "method"].map(eece)
-    table = summary.make(scores, "cifar10", METHODS)
+    table = by_eece.make(scores, "cifar10", METHODS)
     assert list(table.cells.index) == ["base_rate", "random_forest", "mine", "centroids"]
     ranks = table.cells["rank_eece"]
     assert pd.isna(ranks["base_rate"])
@@ -173,33 +175,33 @@ def test_summary_ranks_by_eece_and_leaves_controls_unranked():
     values = scores.query("method == 'mine' and metric == 'ece'")["value"].to_numpy()
     assert table.cells.loc["mine", "ece_mean"] == pytest.approx(values.mean())
     assert table.cells.loc["mine", "ece_sd"] == pytest.approx(values.std(ddof=1))
-    assert "diagnostic_r_hat_mean" in table.cells
-    assert not any("r hat" in name for name in table.text)
+    # Those of the table, and no others: the rest is in the tidy scores.
+    assert not any("r_hat" in name for name in table.cells)
 
 
-def test_summary_keeps_a_method_without_scores():
-    table = summary.make(drop(make_scores(), method="mine"), "cifar10", METHODS)
+def test_by_eece_keeps_a_method_without_scores():
+    table = by_eece.make(drop(make_scores(), method="mine"), "cifar10", METHODS)
     assert table.cells.index[-1] == "mine"
     assert table.cells.loc["mine", "n_tasks"] == 0
     assert table.text.loc[METHODS["mine"]["label"], "EECE"] == "—"
     assert "Partial: 18 scores missing" in table.notes[-1]
 
 
-def test_summary_of_one_task_and_seed_has_no_spread():
+def test_by_eece_of_one_task_and_seed_has_no_spread():
     scores = make_scores().query("task == 'cat' and seed == 0")
-    table = summary.make(scores, "cifar10", METHODS)
+    table = by_eece.make(scores, "cifar10", METHODS)
     assert table.cells["ece_sd"].isna().all()
     assert not table.text["ECE"].str.contains("±").any()
 
 
-def test_summary_counts_rejections_instead_of_averaging_p_values():
+def test_drivers_count_rejections_instead_of_averaging_p_values():
     scores = make_scores(["eece", "p_epistemic_calibration"])
     tests = scores["metric"] == "p_epistemic_calibration"
     scores.loc[tests, "value"] = 1.0
     # With 12 tests of a seed, 0.05 / 12 = 0.00417 is the bound of the smallest p value.
     scores.loc[tests & (scores["method"] == "centroids"), "value"] = 0.004
     scores.loc[tests & (scores["method"] == "mine"), "value"] = 0.006
-    cells = summary.make(scores, "cifar10", METHODS).cells
+    cells = drivers.make(scores, "cifar10", METHODS).cells
     counts = cells["p_epistemic_calibration_rejected"]
     assert counts["centroids"] == 6
     assert counts["mine"] == 0  # 0.006 * 9 = 0.054
@@ -282,6 +284,170 @@ def together(values):
     return pd.DataFrame(rows, columns=columns).assign(dataset="pets", seed=0, task=None)
 
 
+def answers(values):
+    """Return scores of the corrected TECE of each method, with limits a tenth beside it."""
+    of_tasks = make_scores(["accuracy", "eece", "tece_corrected", "tece_reported"])
+    where = of_tasks["metric"] == "tece_corrected"
+    of_tasks.loc[where, "value"] = of_tasks.loc[where, "method"].map(values)
+    ends = {
+        m: {"tece_corrected_low": 0.9 * v, "tece_corrected_high": 1.1 * v}
+        for m, v in values.items()
+    }
+    return pd.concat([of_tasks, together(ends).assign(dataset="cifar10")])
+
+
+TECE = {"mine": 0.0004, "random_forest": 0.0009, "centroids": 0.01, "base_rate": 0.0}
+SHARE = "Share of it that is reported"
+
+
+def test_the_summary_is_sorted_by_the_corrected_tece_with_controls_last():
+    table = summary.make(answers(TECE), "cifar10", METHODS)
+    assert list(table.cells.index) == ["mine", "random_forest", "centroids", "base_rate"]
+    assert list(table.text.index) == [
+        "50% R&D_net {x}",
+        "Random Forest",
+        "Centroids (illustrative)",
+        "Base rate (control)",
+    ]
+    row = table.text.iloc[1]
+    assert row["Corrected TECE [interval]"] == "0.0009 [0.0008, 0.0010]"
+    # 100 √0.0009 = 3, and √0.9, √1.1 = 0.949, 1.049 times that.
+    assert row["In points"] == "3.0 [2.8, 3.1]"
+    assert table.cells.loc["mine", "points"] == pytest.approx(2)
+    assert "±" in row["EECE"]
+    assert "±" not in row["Accuracy"]
+    assert "Group" not in table.text
+
+
+def test_the_summary_gives_a_letter_to_those_that_cannot_be_told_apart():
+    pairs = itertools.combinations(TECE, 2)
+    differences = pd.DataFrame(pairs, columns=["method", "other"]).assign(p_holm=0.01)
+    alike = (differences["method"] == "mine") & (differences["other"] == "random_forest")
+    differences.loc[alike, "p_holm"] = 0.06
+    table = summary.make(answers(TECE), "cifar10", METHODS, differences=differences)
+    assert list(table.text["Group"]) == ["a", "a", "b", "—"]
+    assert any("by Holm over 6 pairs" in note for note in table.notes)
+
+
+def test_the_summary_shows_the_share_or_its_bounds():
+    estimates = {"reducible_error": 0.0625, "reported_share": 0.0625}
+    ends = {f"{name}_{end}": v for name, v in estimates.items() for end in ("low", "high")}
+    both = together({"mine": {**estimates, **ends}}).assign(dataset="cifar10")
+    row = summary.make(pd.concat([answers(TECE), both]), "cifar10", METHODS).text.iloc[0]
+    assert row["Error for one image, points [interval]"] == "25.0 [25.0, 25.0]"
+    assert row[f"{SHARE} [interval]"] == "6.2 % [6.2, 6.2]"
+    bounds = {"reducible_error_at_least": 0.0, "reducible_error_at_most": 0.09}
+    bounds |= {"reported_share_at_least": 0.025, "reported_share_at_most": np.inf}
+    both = together({"mine": bounds}).assign(dataset="cifar10")
+    table = summary.make(pd.concat([answers(TECE), both]), "cifar10", METHODS)
+    row = table.text.iloc[0]
+    assert row["Error for one image, points: bounds"] == "0.0 to 30.0"
+    assert row[f"{SHARE}: bounds"] == "2.5 to ∞ %"
+    assert table.text.iloc[1][f"{SHARE}: bounds"] == "—"
+    assert "several labels per image would tell" in " ".join(table.notes)
+
+
+def test_the_summary_for_a_terminal_has_at_most_100_columns():
+    methods = {
+        **METHODS,
+        "mine": {"label": "A method with a name that is much too long", "family": "active"},
+    }
+    estimates = {"reducible_error": 0.0625, "reported_share": 1.95}
+    ends = {f"{name}_{end}": 1.23 for name in estimates for end in ("low", "high")}
+    both = together({m: {**estimates, **ends} for m in methods}).assign(dataset="cifar10")
+    pairs = pd.DataFrame(itertools.combinations(TECE, 2), columns=["method", "other"])
+    table = summary.make(
+        pd.concat([answers(TECE), both]), "cifar10", methods, differences=pairs.assign(p_holm=1.0)
+    )
+    text = table.contents()[".txt"]
+    assert max(map(len, text.splitlines())) <= 100
+    for shown in ("A method with a name that i", "Group", "0.0009 [0.0008, 0.0010]", "195 %"):
+        assert shown in text
+
+
+def test_letters_are_shared_by_all_that_do_not_differ_and_by_no_others():
+    rng = np.random.default_rng(0)
+    for _ in range(50):
+        names = list("stuvwxyz")
+        pairs = list(itertools.combinations(names, 2))
+        different = {pair for pair in pairs if rng.uniform() < rng.choice([0.1, 0.5, 0.9])}
+        found = letters(names, different)
+        for pair in pairs:
+            assert bool(set(found[pair[0]]) & set(found[pair[1]])) == (pair not in different)
+        assert found["s"].startswith("a")
+        # No letter says what another one says.
+        members = [
+            {n for n in names if letter in found[n]} for letter in set("".join(found.values()))
+        ]
+        assert not any(one < other for one in members for other in members)
+
+
+def test_what_so_few_images_cannot_tell_is_not_shown():
+    metrics = ["accuracy", "eece", "eece_dispersion", "epistemic_dependence", "n_samples"]
+    scores = make_scores(metrics)
+    for n_samples, shown in ((999, False), (1000, True)):
+        scores.loc[scores["metric"] == "n_samples", "value"] = n_samples
+        assert summary.make(scores, "cifar10", METHODS).text["W"].ne("—").all() == shown
+        table = drivers.make(scores, "cifar10", METHODS)
+        assert table.cells["epistemic_dependence_mean"].notna().all() == shown
+        # They are not missing for want of a run.
+        assert not any("Partial" in note for note in table.notes)
+        block = paper.make(scores, "cifar10", METHODS).cells.loc["eece_dispersion"]
+        assert block.notna().all(axis=None) == shown
+        found = list(doubts(scores, "cifar10", METHODS))
+        assert any("999 test images in 100 bins" in doubt for doubt in found) != shown
+
+
+def test_few_positives_and_methods_at_the_base_rate_are_named():
+    scores = make_scores(["brier", "n_samples", "n_positive"]).set_index("metric")
+    scores.loc["n_samples", "value"] = 200.0
+    scores.loc["n_positive", "value"] = 100.0
+    scores.loc["brier", "value"] = 0.2
+    scores = scores.reset_index()
+    assert list(doubts(scores, "cifar10", METHODS)) == []
+    few = (scores["metric"] == "n_positive") & (scores["task"] == "cat")
+    scores.loc[few, "value"] = 189.0
+    scores.loc[(scores["metric"] == "brier") & (scores["method"] == "base_rate"), "value"] = 0.25
+    found = list(doubts(scores, "cifar10", METHODS))
+    assert found[0].startswith("Few images of a class: 11 of 200 test images in task cat")
+    # 0.2 > 0.055 * 0.945 in that task; of a control it is no news.
+    assert sorted(found[1:]) == sorted(
+        f"{METHODS[name]['label']}: no better than the base rate (Brier score of a constant) "
+        f"in 1 of 3 tasks"
+        for name in ("mine", "random_forest", "centroids")
+    )
+
+
+def test_each_csv_has_its_own_columns():
+    scores = make_scores(list(METRICS))
+    columns = {
+        name: set(
+            load("epistemic_calibration.report.tables", name)
+            .make(scores, "cifar10", METHODS)
+            .cells.columns
+        )
+        for name in ("by_eece", "drivers", "summary")
+    }
+    assert "brier_mean" in columns["by_eece"]
+    assert "brier_mean" not in columns["drivers"] | columns["summary"]
+    assert "p_mean_calibration_tests" in columns["drivers"]
+    assert "p_mean_calibration_tests" not in columns["by_eece"] | columns["summary"]
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_latex_fits_a_page_has_a_label_and_no_character_that_latex_lacks(name):
+    estimates = {"reducible_error": 0.1, "reported_share": np.inf, "size_error": -np.inf}
+    ends = {f"{n}_{end}": v for n, v in estimates.items() for end in ("low", "high")}
+    both = together({m: {**estimates, **ends} for m in METHODS}).assign(dataset="cifar10")
+    scores = pd.concat([make_scores(list(METRICS)), both.drop_duplicates(["method", "metric"])])
+    table = load("epistemic_calibration.report.tables", name).make(scores, "cifar10", METHODS)
+    latex = table.with_notes("Δ ≥ √2").contents("cifar10_x")[".tex"]
+    assert latex.isascii(), {c for c in latex if not c.isascii()}
+    assert latex.startswith("% In the preamble: \\usepackage{booktabs,graphicx,multirow}\n")
+    assert r"\label{tab:cifar10_x}" in latex
+    assert latex.count(r"\resizebox{\ifdim\width>\linewidth") == latex.count(r"\begin{table}")
+
+
 def test_the_size_table_orders_by_how_far_the_share_is_from_1():
     shares = {"mine": (0.5, 0.4, 0.7), "centroids": (np.nan, 1.5, np.inf), "base_rate": (0, 0, 0)}
     names = ("reported_share", "reported_share_low", "reported_share_high")
@@ -352,6 +518,16 @@ def test_the_order_of_metrics_is_that_of_the_tables():
         "auroc",
     ]
     columns = summary.make(make_scores(names), "cifar10", METHODS).text.columns
+    assert list(columns) == [
+        "Accuracy",
+        "EECE",
+        "g²",
+        "W",
+        "Corrected TECE [interval]",
+        "In points",
+        "With the reported EU",
+    ]
+    columns = by_eece.make(make_scores(names), "cifar10", METHODS).text.columns
     assert list(columns[:11]) == [
         "Rank",
         "Family",
@@ -386,13 +562,16 @@ def test_the_order_of_metrics_is_that_of_the_tables():
 
 
 def test_a_new_metric_is_in_the_tables_that_it_names(monkeypatch):
-    new = Metric("new", "New", 2, "lower", tables={"paper": 99, "summary": 99}, short_label="N.")
+    places = {"paper": 99, "summary": 99, "by_eece": 99}
+    new = Metric("new", "New", 2, "lower", tables=places, short_label="N.")
     monkeypatch.setitem(METRICS, "new", new)
     scores = make_scores([*PAPER_METRICS, "new"])
     assert "N." in paper.make(scores, "cifar10", METHODS).text.index.unique(level=0)
-    table = summary.make(scores, "cifar10", METHODS)
+    table = by_eece.make(scores, "cifar10", METHODS)
     mean, sd = table.cells.loc["mine", ["new_mean", "new_sd"]]
     assert table.text.loc[METHODS["mine"]["label"], "New"] == f"{mean:.2f} ± {sd:.2f}"
+    text = summary.make(scores, "cifar10", METHODS).text
+    assert text.loc[METHODS["mine"]["label"], "N."] == f"{mean:.2f}"
     assert "New" not in drivers.make(scores, "cifar10", METHODS).text
 
 

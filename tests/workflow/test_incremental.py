@@ -123,13 +123,13 @@ def test_comments_and_docstrings_rerun_nothing(project):
 
 def test_a_new_table_makes_tables_only(project):
     tables = project.folder / "workflow_scripts" / "epistemic_calibration" / "report" / "tables"
-    text = (tables / "summary.py").read_text()
-    (tables / "another.py").write_text(text.replace('SUFFIX = "_summary"', 'SUFFIX = "_another"'))
-    shutil.copy(project.folder / "report/summary.rst", project.folder / "report/another.rst")
+    text = (tables / "by_eece.py").read_text()
+    (tables / "another.py").write_text(text.replace('SUFFIX = "_by_eece"', 'SUFFIX = "_another"'))
+    shutil.copy(project.folder / "report/by_eece.rst", project.folder / "report/another.rst")
     assert project.planned("digits") == ["Making the tables of digits"]
     project.run("digits")
     made = (project.folder / "results/tables/digits_another.md").read_text()
-    assert made == (project.folder / "results/tables/digits_summary.md").read_text()
+    assert made == (project.folder / "results/tables/digits_by_eece.md").read_text()
 
 
 def test_a_new_score_fits_nothing(project):

@@ -397,7 +397,7 @@ metrics.second_order_error : the estimates one by one.
         both = to_label_counts(label_counts, (n, 2))
         n_positive, n_labels = both[:, 1], both.sum(axis=1)
     counts = _check_counts(n_positive, n_labels, n)
-    bins = _numbers_of_bins(n_bins, n_units)
+    bins = numbers_of_bins(n_bins, n_units)
     seed = {"random_state": random_state}
     exchangeable = bool(exchangeable)
 
@@ -503,7 +503,7 @@ def check_n_bins(n_bins: int, n_samples: int) -> int:
     return n_bins
 
 
-def _numbers_of_bins(n_bins: int | None, n_samples: int) -> tuple[int, int]:
+def numbers_of_bins(n_bins: int | None, n_samples: int) -> tuple[int, int]:
     if n_bins is None:
         return default_n_bins(n_samples), min(100, max(1, n_samples // 10))
     n_bins = check_n_bins(n_bins, n_samples)

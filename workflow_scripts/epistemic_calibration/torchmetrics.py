@@ -22,7 +22,7 @@ except ModuleNotFoundError as error:
     ) from None
 
 from epistemic_calibration import metrics
-from epistemic_calibration.evaluation import LEAST_SAMPLES, _numbers_of_bins
+from epistemic_calibration.evaluation import LEAST_SAMPLES, numbers_of_bins
 from epistemic_calibration.metrics._validation import check_fraction, check_positive_integer
 
 __all__ = ["EpistemicCalibrationError"]
@@ -161,7 +161,7 @@ class EpistemicCalibrationError(Metric):
 
     def _values(self, hypotheses: Any, target: Any) -> dict[str, float]:
         sample = metrics.Sample(target, hypotheses)
-        n_bins, eece_n_bins = _numbers_of_bins(self.n_bins, len(sample))
+        n_bins, eece_n_bins = numbers_of_bins(self.n_bins, len(sample))
         settings = {
             "n_bins": n_bins,
             "random_state": self.random_state,

@@ -187,7 +187,7 @@ def _download(dataset_class: Any, archives: Sequence[_Archive], data_dir: Path) 
         # common base class.
         except Exception as error:
             reason = str(error)
-            logger.warning("attempt %d of %d: %s", attempt + 1, _DOWNLOAD_ATTEMPTS, reason)
+            logger.info("attempt %d of %d: %s", attempt + 1, _DOWNLOAD_ATTEMPTS, reason)
     raise DataError(_missing_files_message(dataset_class, archives, data_dir, reason))
 
 

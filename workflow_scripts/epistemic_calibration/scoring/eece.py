@@ -13,14 +13,21 @@ from epistemic_calibration.scoring.base import Inputs, Metric, Row
 ORDER = 2
 
 METRICS = (
-    Metric("eece", "EECE", 4, "lower", (0, math.inf), {"paper": 3, "summary": 6, "drivers": 1}),
+    Metric(
+        "eece",
+        "EECE",
+        4,
+        "lower",
+        (0, math.inf),
+        {"paper": 3, "summary": 2, "by_eece": 6, "drivers": 1},
+    ),
     Metric(
         "eece_calibration",
         "EECE: calibration part g²",
         4,
         "lower",
         (0, 1),
-        {"paper": 4, "summary": 7, "drivers": 2},
+        {"paper": 4, "summary": 3, "by_eece": 7, "drivers": 2},
         short_label="g²",
     ),
     Metric(
@@ -29,7 +36,7 @@ METRICS = (
         4,
         None,
         (0, 1),
-        {"paper": 5, "summary": 8, "drivers": 3},
+        {"paper": 5, "summary": 4, "by_eece": 8, "drivers": 3},
         short_label="W",
     ),
     Metric(
@@ -38,7 +45,7 @@ METRICS = (
         4,
         None,
         (0, math.inf),
-        {"summary": 9, "drivers": 4},
+        {"by_eece": 9, "drivers": 4},
     ),
     Metric(
         "eece_noise_floor",

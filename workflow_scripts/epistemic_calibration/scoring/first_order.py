@@ -12,12 +12,18 @@ ORDER = 1
 
 METRICS = (
     Metric(
-        "accuracy", "Accuracy", 3, "higher", (0, 1), {"paper": 1, "summary": 1}, short_label="Acc."
+        "accuracy",
+        "Accuracy",
+        3,
+        "higher",
+        (0, 1),
+        {"paper": 1, "summary": 1, "by_eece": 1},
+        short_label="Acc.",
     ),
-    Metric("brier", "Brier score", 3, "lower", (0, 1), {"paper": 8, "summary": 2}),
-    Metric("log_loss", "Log loss", 3, "lower", (0, math.inf), {"paper": 9, "summary": 3}),
-    Metric("auroc", "AUROC", 3, "higher", (0, 1), {"paper": 10, "summary": 4}),
-    Metric("ece", "ECE", 4, "lower", (0, 1), {"paper": 2, "summary": 5}),
+    Metric("brier", "Brier score", 3, "lower", (0, 1), {"paper": 8, "by_eece": 2}),
+    Metric("log_loss", "Log loss", 3, "lower", (0, math.inf), {"paper": 9, "by_eece": 3}),
+    Metric("auroc", "AUROC", 3, "higher", (0, 1), {"paper": 10, "by_eece": 4}),
+    Metric("ece", "ECE", 4, "lower", (0, 1), {"paper": 2, "by_eece": 5}),
 )
 
 

@@ -26,7 +26,7 @@ METRICS = (
         4,
         "lower",
         (0, math.inf),
-        {"summary": 10},
+        {"by_eece": 10},
     ),
     Metric(
         "tece_corrected_after_recalibration",
@@ -41,7 +41,7 @@ METRICS = (
         4,
         "lower",
         (0, math.inf),
-        {"summary": 11},
+        {"by_eece": 11},
     ),
     Metric(
         "share_before_recalibration",

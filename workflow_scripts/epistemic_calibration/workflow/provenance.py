@@ -118,8 +118,20 @@ def file_signature(path: str | Path) -> list[int]:
     return [stat.st_size, stat.st_ino, stat.st_mtime_ns, stat.st_ctime_ns]
 
 
-def write_receipt(path: str | Path, fingerprint: str) -> None:
-    """Write the receipt of a result that is finished; ``path`` is relative, in results/."""
+def write_receipt(
+    path: str | Path, fingerprint: str, warnings: Sequence[Mapping[str, Any]] = ()
+) -> None:
+    """Write the receipt of a result that is finished.
+
+    Parameters
+    ----------
+    path : path
+        Relative, in results/.
+    fingerprint : str
+        Of the spec that it was made from.
+    warnings : sequence of mapping
+        What the job and those before it have warned of, as in `job_warnings`.
+    """
     # The signature first: what changes between the two is not vouched for.
     signature = file_signature(path)
     receipt = {
@@ -128,6 +140,7 @@ def write_receipt(path: str | Path, fingerprint: str) -> None:
         "sha256": file_digest(path),
         "signature": signature,
         "versions": versions(),
+        "warnings": list(warnings),
     }
     write_text(receipt_path(path), canonical_json(receipt) + "\n")
 
@@ -136,21 +149,28 @@ def read_receipt(path: str | Path, base_dir: str | Path = ".") -> dict[str, Any]
     """Return the receipt of a result, or None where it has none of its own."""
     try:
         receipt = json.loads(Path(base_dir, receipt_path(path)).read_text(encoding="utf-8"))
-        complete = receipt.keys() >= {"fingerprint", "sha256", "signature"}
+        complete = receipt.keys() >= {"fingerprint", "sha256", "signature", "warnings"}
         return receipt if complete and receipt["path"] == Path(path).as_posix() else None
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
 
 
-def check_inputs(paths: Sequence[str | Path], expected: Sequence[str]) -> None:
+def check_inputs(
+    paths: Sequence[str | Path], expected: Sequence[str]
+) -> list[list[dict[str, Any]]]:
     """Check that files are whole and were made from the specs with these fingerprints.
+
+    Returns
+    -------
+    list of list of dict
+        The warnings in the receipt of each file.
 
     Raises
     ------
     StaleResultError
         Naming the first file that is not, and what to do.
     """
-    found = set()
+    found, warnings = set(), []
     for path in paths:
         receipt = read_receipt(path)
         if receipt is None or receipt["fingerprint"] not in expected:
@@ -164,8 +184,10 @@ def check_inputs(paths: Sequence[str | Path], expected: Sequence[str]) -> None:
                 f"changed. Delete it and run again."
             )
         found.add(receipt["fingerprint"])
+        warnings.append(receipt["warnings"])
     if missing := set(expected) - found:
         raise StaleResultError(f"{len(missing)} of the files to be read are not among {paths}")
+    return warnings
 
 
 # Arrays

@@ -37,8 +37,9 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from epistemic_calibration.workflow._job_log import JobLog
 from epistemic_calibration.workflow._opened import WatchedStep
+from epistemic_calibration.workflow.job_log import JobLog, done_line, failed_line
+from epistemic_calibration.workflow.job_warnings import WarningCollector, merged
 from epistemic_calibration.workflow.provenance import (
     StaleResultError,
     check_inputs,
@@ -84,6 +85,8 @@ class Job:
     where : dict of str to str
         The job's wildcards.
     spec : dict
+    warnings : sequence of dict
+        What the jobs before have warned of, as `job_warnings.merged` returns.
     """
 
     settings: Any
@@ -91,6 +94,9 @@ class Job:
     outputs: SimpleNamespace
     where: Mapping[str, str]
     spec: Mapping[str, Any]
+    warnings: Sequence[Mapping[str, Any]] = ()
+    #: Returns what this job itself has warned of so far, likewise.
+    warned: Callable[[], Sequence[Mapping[str, Any]]] = list
 
 
 @dataclass(frozen=True)
@@ -123,8 +129,9 @@ class Stage:
     def run(self) -> None:
         """Do the job of the command line: check the inputs, call the step, write receipts.
 
-        Progress and what the step prints go to ``--log``; an error goes there with its traceback
-        and to the screen in one line, and the process ends with status 1.
+        Progress and what the step prints go to ``--log``; an error goes there with its traceback,
+        and in one line at its end, or to the screen where there is no log, and the process ends
+        with status 1. Warnings go there, too, and into the receipts.
         """
         parser = argparse.ArgumentParser(description=sys.modules["__main__"].__doc__)
         parser.add_argument("--spec", required=True, help="file of the job's spec")
@@ -135,18 +142,21 @@ class Stage:
             parser.add_argument(_flag(name), **options)
         args = vars(parser.parse_args())
         log = JobLog(args["log"])
+        collector = WarningCollector()
+        collector.install()
         started = time.perf_counter()
         try:
-            self._run(args, log)
+            self._run(args, log, collector)
         except Exception as error:
             logger.exception("failed after %.1f s", time.perf_counter() - started)
-            log_hint = f" (log: {args['log']})" if args["log"] else ""
-            script = Path(sys.argv[0]).name
-            print(f"{script}: {type(error).__name__}: {error}{log_hint}", file=sys.stderr)
+            logger.error("%s", failed_line(error))
             sys.exit(1)
-        logger.info("done in %.1f s", time.perf_counter() - started)
+        for text, n in collector.counts.items():
+            if n > 1:
+                logger.info("warned %d times: %s", n, text)
+        logger.info("%s", done_line(time.perf_counter() - started))
 
-    def _run(self, args: Mapping[str, Any], log: JobLog) -> None:
+    def _run(self, args: Mapping[str, Any], log: JobLog, collector: WarningCollector) -> None:
         spec = read_spec(args["spec"])
         for name in (*self.inputs, *self.outputs):
             for path in _listed(args[name.rstrip("*")]):
@@ -165,18 +175,26 @@ class Stage:
         before = {path: file_signature(path) for path in map(Path, read) if path.is_file()}
         sources = check_sources(spec["sources"], Path.cwd())
         before |= {path: file_signature(path) for path in sources}
+        inherited = []
         for name, expected in spec["inputs"].items():
-            check_inputs(_listed(inputs[name]), _listed(expected))
+            inherited += check_inputs(_listed(inputs[name]), _listed(expected))
         written = [path for paths in outputs.values() for path in _listed(paths)]
         for path in written:
             # A receipt of an earlier job must not speak for what is written now.
             receipt_path(path).unlink(missing_ok=True)
+
+        def warned() -> list[dict[str, Any]]:
+            job = written[0] if written else ""
+            return collector.found(job, spec["stage"], spec["where"])
+
         job = Job(
             settings=self.settings(**spec["settings"]),
             inputs=SimpleNamespace(**inputs),
             outputs=SimpleNamespace(**outputs),
             where=spec["where"],
             spec=spec,
+            warnings=merged(inherited),
+            warned=warned,
         )
         watched = WatchedStep(spec["sources"], [Path(path).resolve() for path in read])
         with log.printed(), watched.running():
@@ -186,8 +204,9 @@ class Stage:
                 raise StaleResultError(f"{path} was changed while the job ran. Run snakemake again")
         watched.check()
         made_from = fingerprint(spec)
+        warnings = merged([*inherited, warned()])
         for path in written:
-            write_receipt(path, made_from)
+            write_receipt(path, made_from, warnings)
 
     def spec_settings(self, settings: Any) -> dict[str, Any]:
         """Return the settings of a job as they stand in its spec.

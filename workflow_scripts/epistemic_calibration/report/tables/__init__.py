@@ -1,6 +1,6 @@
 """The tables of a data set: a module of this folder that defines ``make`` is a table.
 
-``make(scores, dataset, methods, *, tasks, seeds, n_resamples)`` returns a `Table`, and
+``make(scores, dataset, methods, *, tasks, seeds, n_resamples, differences)`` returns a `Table`, and
 ``SUFFIX`` is what its files have after the name of the data set.
 
 scores : DataFrame
@@ -13,4 +13,7 @@ tasks, seeds : sequence, optional
     What there should be; by default every task and seed that any method has.
 n_resamples : int, optional
     Label sets that each test by resampling drew.
+differences : DataFrame, optional
+    Which methods differ in the corrected TECE, as returned by `report.comparisons.compare_methods`;
+    None where methods are missing.
 """

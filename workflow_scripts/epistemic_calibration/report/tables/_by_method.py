@@ -1,4 +1,4 @@
-"""Tables with one row per method: mean ± standard deviation of metrics, ranked by EECE."""
+"""Tables with one row per method: means and standard deviations of metrics."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from epistemic_calibration.report._doubts import not_estimable
 from epistemic_calibration.report.tables._selection import (
     all_tasks_scores,
     dataset_scores,
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from epistemic_calibration.scoring import Metric
 
 
-def table_by_method(
+def ranked_table(
     scores: pd.DataFrame,
     dataset: str,
     methods: Mapping[str, Mapping[str, str]],
@@ -40,7 +41,7 @@ def table_by_method(
     seeds: Sequence[int] | None = None,
     n_resamples: int | None = None,
 ) -> Table:
-    """Return one row per method, with the metrics of a table as text and all as cells.
+    """Return one row per method with the metrics of a table, ranked by EECE.
 
     Parameters
     ----------
@@ -60,53 +61,25 @@ def table_by_method(
     -------
     Table
         Rows by increasing mean EECE, methods without one last. Controls stand where they
-        fall and have no rank. ``cells`` has METRIC_mean and METRIC_sd (over tasks and
-        seeds, ddof = 1) of every metric, and METRIC_all_tasks of what is estimated of all
-        tasks together. The mean of p-values says nothing: METRIC_rejected and METRIC_tests
-        count the rejections at level 0.05 after Holm's correction over the methods and
-        tasks of a seed; METRIC_rejected is missing where the resamples are too few to reject
-        anything.
+        fall and have no rank. ``cells`` is as returned by `method_cells`.
     """
     import pandas as pd
 
-    from epistemic_calibration.scoring import METRICS, table_metrics
+    from epistemic_calibration.scoring import table_metrics
 
     chosen = dataset_scores(scores, dataset, methods)
-    by_method = {"index": "method", "columns": "metric", "values": "value"}
-    mean = chosen.pivot_table(**by_method, aggfunc="mean")
-    sd = chosen.pivot_table(**by_method, aggfunc="std", dropna=False)
-    eece = mean.get("eece", pd.Series(dtype=float)).reindex(ordered_methods(methods))
+    means = chosen[chosen["metric"] == "eece"].groupby("method")["value"].mean()
+    eece = means.reindex(ordered_methods(methods))
     order = list(eece.sort_values(kind="stable", na_position="last").index)
     ranked = eece[[name for name in order if methods[name]["family"] != "control"]]
-    found = list(chosen["metric"].unique())
-    first = [metric.name for metric in table_metrics("summary") if metric.name in found]
-    together = all_tasks_scores(scores, dataset).reindex(order)
-
-    values = pd.DataFrame(
-        {
-            "label": [methods[name]["label"] for name in order],
-            "family": [methods[name]["family"] for name in order],
-            "rank_eece": ranked.rank(method="min").reindex(order).astype("Int64").array,
-            "n_tasks": chosen.groupby("method")["task"].nunique().reindex(order, fill_value=0),
-            "n_seeds": chosen.groupby("method")["seed"].nunique().reindex(order, fill_value=0),
-        },
-        index=pd.Index(order, name="method"),
-    )
-    for name in dict.fromkeys([*first, *found]):
-        if name in METRICS and METRICS[name].kind == "p_value":
-            counts = rejections(chosen, name, n_resamples).reindex(order, fill_value=0)
-            values[f"{name}_rejected"] = counts["sum"]
-            values[f"{name}_tests"] = counts["count"]
-        else:
-            values[f"{name}_mean"] = mean[name].reindex(order)
-            values[f"{name}_sd"] = sd[name].reindex(order)
-    for name in together:
-        values[f"{name}_all_tasks"] = together[name]
-
+    found = set(chosen["metric"])
     shown = [metric for metric in table_metrics(table) if metric.name in found]
+    values = method_cells(scores, dataset, methods, order, shown, n_resamples)
+    ranks = ranked.rank(method="min").reindex(order).astype("Int64").array
+    values.insert(2, "rank_eece", ranks)
     text = pd.DataFrame(
         {
-            "Rank": [MISSING if pd.isna(r) else str(r) for r in values["rank_eece"]],
+            "Rank": [MISSING if pd.isna(r) else str(r) for r in ranks],
             "Family": values["family"],
         }
     )
@@ -122,9 +95,70 @@ def table_by_method(
         text=text,
         caption=caption,
         notes=(*notes, *missing_notes(missing, methods)),
-        columns_per_part=6,
         words=("Family",),
     )
+
+
+def method_cells(
+    scores: pd.DataFrame,
+    dataset: str,
+    methods: Mapping[str, Mapping[str, str]],
+    order: Sequence[str],
+    metrics: Sequence[Metric],
+    n_resamples: int | None = None,
+) -> pd.DataFrame:
+    """Return one row per method: what it is, how much it is scored on, and some metrics.
+
+    Parameters
+    ----------
+    scores, dataset, methods
+        As in `dataset_scores`.
+    order : sequence of str
+        Methods, one row each.
+    metrics : sequence of Metric
+    n_resamples : int, optional
+        Label sets that each test drew.
+
+    Returns
+    -------
+    DataFrame
+        METRIC_mean and METRIC_sd (over tasks and seeds, ddof = 1); METRIC_all_tasks of what is
+        estimated of all tasks together, also of the limits of its interval; NaN where so few
+        samples tell nothing. The mean of p-values says nothing: METRIC_rejected and METRIC_tests
+        count the rejections at level 0.05 after Holm's correction over the methods and tasks
+        of a seed; METRIC_rejected is missing where the resamples are too few to reject anything.
+    """
+    import pandas as pd
+
+    chosen = dataset_scores(scores, dataset, methods)
+    by_method = chosen.groupby("method")
+    values = pd.DataFrame(
+        {
+            "label": [methods[name]["label"] for name in order],
+            "family": [methods[name]["family"] for name in order],
+            "n_tasks": by_method["task"].nunique().reindex(order, fill_value=0),
+            "n_seeds": by_method["seed"].nunique().reindex(order, fill_value=0),
+        },
+        index=pd.Index(order, name="method"),
+    )
+    together = all_tasks_scores(scores, dataset).reindex(order)
+    hidden = not_estimable(chosen)
+    by_cell = chosen.groupby(["metric", "method"])["value"]
+    mean, sd = by_cell.mean(), by_cell.std(ddof=1)
+    for metric in metrics:
+        name = metric.name
+        if metric.kind == "p_value":
+            counts = rejections(chosen, name, n_resamples).reindex(order, fill_value=0)
+            values[f"{name}_rejected"] = counts["sum"]
+            values[f"{name}_tests"] = counts["count"]
+            continue
+        known = name in mean.index and name not in hidden
+        values[f"{name}_mean"] = mean[name].reindex(order) if known else np.nan
+        values[f"{name}_sd"] = sd[name].reindex(order) if known else np.nan
+        for suffix in ("", "_low", "_high"):
+            if f"{name}{suffix}" in together:
+                values[f"{name}{suffix}_all_tasks"] = together[f"{name}{suffix}"]
+    return values
 
 
 def rejections(chosen: pd.DataFrame, name: str, n_resamples: int | None = None) -> pd.DataFrame:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -20,6 +20,8 @@ MISSING = "—"
 INCOMPLETE = "*"
 #: How a note on missing cells begins.
 PARTIAL = "Partial:"
+#: How many tasks without scores are named, and not counted.
+_NAMED = 3
 
 # Rows of a block that are no tasks; a task's name is safe for a path, so has no brackets.
 MEAN, SD = "(mean)", "(sd)"
@@ -41,8 +43,8 @@ class Table:
     caption : str
     notes : tuple of str
         What a reader has to know, missing cells among it.
-    columns_per_part : int or None
-        Value columns that fit side by side on a page.
+    brief : DataFrame or None
+        Fewer columns of ``text``, which fit in a terminal.
     words : tuple of str
         Columns of ``text`` that hold words, not numbers; the index always does.
 
@@ -64,45 +66,76 @@ class Table:
     text: pd.DataFrame
     caption: str
     notes: tuple[str, ...] = ()
-    columns_per_part: int | None = None
     words: tuple[str, ...] = ()
+    brief: pd.DataFrame | None = None
 
-    def contents(self) -> dict[str, str]:
+    def contents(self, name: str = "") -> dict[str, str]:
         """Return the table as the text of files, by suffix: ``.csv``, ``.md``, ``.tex``.
 
-        The CSV holds ``cells``, the others ``text``.
+        The CSV holds ``cells``, the others ``text``; ``.txt`` holds ``brief``, if there is one.
+
+        Parameters
+        ----------
+        name : str, optional
+            For the label of the table in LaTeX.
         """
-        return {
+        contents = {
             ".csv": self.cells.to_csv(lineterminator="\n"),
             ".md": self.to_markdown(),
-            ".tex": self.to_latex(),
+            ".tex": self.to_latex(name),
         }
+        if self.brief is not None:
+            contents[".txt"] = self.to_terminal()
+        return contents
+
+    def with_notes(self, *notes: str) -> Table:
+        """Return the table with further notes at its end."""
+        return replace(self, notes=(*self.notes, *notes))
+
+    def to_terminal(self) -> str:
+        """Return caption and the table's narrow form as plain text."""
+        shown = self.text if self.brief is None else self.brief
+        return f"{self.caption}\n\n{plain(_flat(shown), self._words())}\n"
+
+    def _words(self) -> set[str]:
+        return {*self.words, *self.text.index.names}
 
     def to_markdown(self) -> str:
         """Return caption, table and notes as Markdown."""
-        words = {*self.words, *self.text.index.names}
-        parts = [f"**{self.caption}**", markdown(_flat(self.text), words), *self.notes]
+        table = markdown(_flat(self.text), self._words())
+        parts = [f"**{self.caption}**", table, *self.notes]
         return "\n\n".join(parts) + "\n"
 
-    def to_latex(self) -> str:
+    def to_latex(self, name: str = "") -> str:
         r"""Return ``table`` environments that need the packages booktabs, multirow, graphicx.
 
-        Tables with blocks of rows are cut into groups of three blocks, as many as the
-        paper sets on a page.
-        """
-        return "\n".join(self._latex_parts())
+        They are as wide as the text of a page at most. Tables with blocks of rows are cut into
+        groups of three blocks, as many as the paper sets on a page.
 
-    def _latex_parts(self) -> Iterator[str]:
+        Parameters
+        ----------
+        name : str, optional
+            The label is ``tab:NAME``, and ``tab:NAME-2`` and so on of what continues the table.
+        """
+        needed = r"% In the preamble: \usepackage{booktabs,graphicx,multirow}"
+        return "\n".join([needed, *self._latex_parts(name)])
+
+    def _latex_parts(self, name: str) -> Iterator[str]:
         for number, part in enumerate(self._pages()):
             caption = f"{self.caption} (continued)." if number else f"{self.caption}."
             notes = () if number else self.notes
+            label = f"tab:{name}-{number + 1}" if number else f"tab:{name}"
             lines = [
                 r"\begin{table}",
                 r"\centering",
                 r"\scriptsize",
                 r"\setlength{\tabcolsep}{3pt}",
+                # No wider than the text, and no wider than it is by itself.
+                r"\resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%",
                 *_latex_tabular(part),
+                "}",
                 rf"\caption{{{_latex(' '.join([caption, *notes]))}}}",
+                *([rf"\label{{{label}}}"] if name else []),
                 r"\end{table}",
                 "",
             ]
@@ -114,9 +147,7 @@ class Table:
             for start in range(0, len(blocks), 3):
                 yield self.text.loc[blocks[start : start + 3]]
             return
-        step = self.columns_per_part or self.text.shape[1]
-        for start in range(0, self.text.shape[1], step):
-            yield self.text.iloc[:, start : start + step]
+        yield self.text
 
 
 def missing_notes(missing: pd.DataFrame, methods: Mapping[str, Mapping[str, str]]) -> Iterator[str]:
@@ -132,12 +163,16 @@ def missing_notes(missing: pd.DataFrame, methods: Mapping[str, Mapping[str, str]
         return
     named, n_metrics = [], missing["metric"].nunique()
     for method, cells in missing.groupby("method", sort=False):
-        places = []
+        alike: dict[str, list[str]] = {}
         for task, absent in cells.groupby("task", sort=False):
             seeds = ", ".join(str(seed) for seed in absent["seed"].unique())
             metrics = absent["metric"].unique()
             which = "" if len(metrics) == n_metrics else f": {', '.join(metrics)}"
-            places.append(f"{task} (seed {seeds}{which})")
+            alike.setdefault(f"seed {seeds}{which}", []).append(str(task))
+        places = [
+            f"{', '.join(tasks) if len(tasks) <= _NAMED else count(len(tasks), 'task')} ({which})"
+            for which, tasks in alike.items()
+        ]
         named.append(f"{methods[method]['label']}: {'; '.join(places)}")
     yield (
         f"{PARTIAL} {count(len(missing), 'score')} missing. {MISSING} stands for no score, "
@@ -204,6 +239,41 @@ def markdown(table: pd.DataFrame, words: Collection[str]) -> str:
     )
 
 
+def plain(table: pd.DataFrame, words: Collection[str], width: int = 100) -> str:
+    """Return the columns of a table, without its index, as plain text.
+
+    Parameters
+    ----------
+    table : DataFrame
+    words : collection of str
+        Columns to align left; the others hold numbers.
+    width : int, default 100
+        Characters of a line at most: cells of the first column are cut where they must be.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> print(plain(pd.DataFrame({"Method": ["Centroids"], "EECE": ["0.5"]}), ["Method"], 12))
+    Method  EECE
+    ------  ----
+    Centr…   0.5
+    """
+    columns = [[str(name), *map(str, table[name])] for name in table.columns]
+    widths = [max(map(len, cells)) for cells in columns]
+    widths[0] = min(widths[0], max(len(columns[0][0]), width - sum(n + 2 for n in widths[1:])))
+    lines = []
+    for row in zip(*columns, strict=True):
+        cells = [
+            (cell if len(cell) <= n else f"{cell[: n - 1]}…").ljust(n)
+            if name in words
+            else cell.rjust(n)
+            for name, cell, n in zip(table.columns, row, widths, strict=True)
+        ]
+        lines.append("  ".join(cells).rstrip())
+    lines.insert(1, "  ".join("-" * n for n in widths))
+    return "\n".join(lines)
+
+
 def _flat(text: pd.DataFrame) -> pd.DataFrame:
     """Return the table with its index as columns, the name of a block on its first row."""
     flat = text.reset_index()
@@ -252,6 +322,12 @@ _LATEX = {
     "±": r"$\pm$",
     "²": r"$^2$",
     "Σ": r"$\Sigma$",
+    "Δ": r"$\Delta$",
+    "√": r"$\surd$",
+    "∞": r"$\infty$",
+    "·": r"$\cdot$",
+    "≥": r"$\geq$",
+    "…": r"\dots{}",
     "−": r"$-$",
     "—": "---",
     **{character: "\\" + character for character in "&%$#_{}"},

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from epistemic_calibration.report.tables._by_method import coarse_p_values, table_by_method
+from epistemic_calibration.report.tables._by_method import coarse_p_values, ranked_table
 from epistemic_calibration.report.tables._selection import all_tasks_scores, dataset_scores
 from epistemic_calibration.report.tables._table import Table
 
@@ -23,6 +23,7 @@ def make(
     tasks: Sequence[str] | None = None,
     seeds: Sequence[int] | None = None,
     n_resamples: int | None = None,
+    differences: pd.DataFrame | None = None,
 ) -> Table:
     """Return one row per method with the metrics of the table ``drivers``.
 
@@ -38,11 +39,13 @@ def make(
     n_resamples : int, optional
         Label sets that each test drew; where they are too few to reject
         anything, cells are empty and a note says so.
+    differences : DataFrame, optional
+        Not used.
 
     Returns
     -------
     Table
-        As returned by `table_by_method`.
+        As returned by `ranked_table`.
 
     Raises
     ------
@@ -61,7 +64,7 @@ def make(
     >>> make(scores, "pets", methods).text.loc["EK-NN", "Corrected TECE"]
     '0.5000 [0.5000, 0.5000]'
     """
-    return table_by_method(
+    return ranked_table(
         scores,
         dataset,
         methods,

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+import numpy as np
+
+from epistemic_calibration.report._doubts import not_estimable
 from epistemic_calibration.report.tables._selection import (
     dataset_scores,
     missing_cells,
@@ -37,6 +40,7 @@ def make(
     tasks: Sequence[str] | None = None,
     seeds: Sequence[int] | None = None,
     n_resamples: int | None = None,
+    differences: pd.DataFrame | None = None,
     decimals: int = 2,
 ) -> Table:
     """Return the table of the paper's appendix, with further blocks below the paper's.
@@ -50,7 +54,7 @@ def make(
         As in `dataset_scores`.
     tasks, seeds : sequence, optional
         What there should be; by default every task and seed that any method has.
-    n_resamples : int, optional
+    n_resamples, differences
         Not used.
     decimals : int
         Decimals of the paper's three metrics as text; the other blocks show two more.
@@ -91,6 +95,7 @@ def make(
     missing = missing_cells(
         scores, dataset, methods, metrics=[m.name for m in metrics], tasks=tasks, seeds=seeds
     )
+    hidden = not_estimable(chosen)
     incomplete = set(missing[["metric", "task", "method"]].itertuples(index=False, name=None))
 
     blocks, text = {}, {}
@@ -102,6 +107,8 @@ def make(
         by_method = block.groupby("method")["value"]
         rows.loc[MEAN] = by_method.mean().reindex(columns)
         rows.loc[SD] = by_method.std(ddof=1).reindex(columns)
+        if metric.name in hidden:
+            rows[:] = np.nan
         blocks[metric.name] = rows
         shown = [
             [

@@ -46,6 +46,7 @@ def make(
     tasks: Sequence[str] | None = None,
     seeds: Sequence[int] | None = None,
     n_resamples: int | None = None,
+    differences: pd.DataFrame | None = None,
 ) -> Table:
     """Return one row per method: estimates where there are several labels per input, else bounds.
 
@@ -53,7 +54,7 @@ def make(
     ----------
     scores, dataset, methods
         As in `dataset_scores`.
-    tasks, seeds
+    tasks, seeds, differences
         Not used: what is missing is told by the other tables.
     n_resamples : int, optional
         Label sets that each test drew; where they are too few to reject anything, cells are empty
@@ -108,7 +109,6 @@ def make(
             *_notes(estimated),
             *coarse_p_values(chosen[chosen["metric"] == _TEST], n_resamples),
         ),
-        columns_per_part=5,
     )
 
 

@@ -1,0 +1,94 @@
+"""The last line of a job's log, and what the status of a run makes of it."""
+
+import importlib.util
+
+import numpy as np
+import pytest
+
+from epistemic_calibration.metrics import accuracy
+from epistemic_calibration.workflow.job_log import Outcome, done_line, failed_line, read_outcome
+from epistemic_calibration.workflow.status import _state
+
+OWN = """\
+import numpy as np
+from epistemic_calibration.metrics import accuracy
+
+def invert():
+    return np.linalg.inv(np.zeros((2, 2)))
+
+def score():
+    return accuracy([0, 1], [0.5, 7.0])
+
+def wrapped():
+    try:
+        invert()
+    except ValueError as error:
+        raise RuntimeError("no inverse") from error
+"""
+
+
+@pytest.fixture
+def own(tmp_path):
+    path = tmp_path / "own_method.py"
+    path.write_text(OWN)
+    spec = importlib.util.spec_from_file_location("own_method", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def failure(function, *arguments):
+    with pytest.raises(Exception) as caught:
+        function(*arguments)
+    # Without the frame of this test, which is no user's file.
+    return failed_line(caught.value.with_traceback(caught.value.__traceback__.tb_next))
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("invert", "own_method.py, line 5: LinAlgError: Singular matrix"),
+        # Also where the library, or this project, is where it was raised.
+        ("score", "own_method.py, line 8: ValueError: "),
+        ("wrapped", "own_method.py, line 5: RuntimeError: no inverse"),
+    ],
+)
+def test_the_line_to_blame_is_the_users(own, name, expected):
+    assert failure(getattr(own, name)).startswith(f"FAILED: {expected}")
+
+
+def test_without_a_file_of_the_user_it_is_the_projects():
+    said = failure(accuracy, np.array([0, 1]), np.array([0.5, 7.0]))
+    assert said.startswith("FAILED: _validation.py, line ")
+
+
+def test_a_long_or_broken_message_is_one_line():
+    said = failed_line(ValueError("a\nb " + "x" * 100 + " y" * 1000))
+    assert "\n" not in said
+    assert len(said) < 420
+    assert said.endswith(" …")
+
+
+def log(path, last):
+    path.write_text(f"2026-01-01 00:00:00,000 INFO start\n2026-01-01 00:00:01,000 INFO {last}\n")
+    return path
+
+
+def test_the_end_of_a_log_tells_how_its_job_ended(tmp_path):
+    path = tmp_path / "job.log"
+    assert read_outcome(path) is None
+    assert read_outcome(log(path, done_line(1.25))) == Outcome("done")
+    assert read_outcome(log(path, "task 3 ready")) == Outcome("unfinished")
+    path.write_text("")
+    assert read_outcome(path) == Outcome("unfinished")
+
+
+def test_the_state_of_what_is_not_done(tmp_path):
+    names = ["done.log", "stuck.log", "failed.log"]
+    log(tmp_path / "done.log", done_line(1))
+    log(tmp_path / "stuck.log", "epoch 3")
+    log(tmp_path / "failed.log", failed_line(ValueError("no")))
+    assert _state(tmp_path, names, True) == ("failed", "ValueError: no")
+    assert _state(tmp_path, names[:2], True) == ("running", "")
+    assert _state(tmp_path, names[:2], False) == ("stopped", "")
+    assert _state(tmp_path, [*names[:1], "none.log"], True) == ("missing", "")

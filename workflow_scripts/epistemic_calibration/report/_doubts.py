@@ -1,0 +1,109 @@
+"""What the scores of a data set cannot tell, and what a reader of its tables must know of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from epistemic_calibration.report.tables._selection import dataset_scores
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+#: With fewer samples in a bin, on average, what is told from bins apart is not shown.
+MIN_PER_BIN = 10
+#: With fewer samples of the rarer label in a task, a note says so.
+MIN_PER_LABEL = 30
+
+# What says nothing where nearly each sample has a bin of its own: W is then 0 whatever the
+# hypotheses are, and fine and coarse bins are the same.
+_OF_BINS = {"eece_dispersion": "scores.n_bins", "epistemic_dependence": "scores.corrected_n_bins"}
+
+
+def not_estimable(chosen: pd.DataFrame) -> dict[str, str]:
+    """Return the metrics that cannot be estimated of so few samples, each with the reason.
+
+    Parameters
+    ----------
+    chosen : DataFrame
+        As returned by `dataset_scores`. Without the metric ``n_samples`` and the column
+        ``n_bins``, nothing is known and nothing returned.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> rows = [("n_samples", 60, None), ("eece_dispersion", 0.0, 100)]
+    >>> list(not_estimable(pd.DataFrame(rows, columns=["metric", "value", "n_bins"])))
+    ['eece_dispersion']
+    """
+    if "n_bins" not in chosen:
+        return {}
+    n_samples = chosen.loc[chosen["metric"] == "n_samples", "value"].min()
+    found = {}
+    for metric, key in _OF_BINS.items():
+        n_bins = chosen.loc[chosen["metric"] == metric, "n_bins"].max()
+        if n_samples < MIN_PER_BIN * n_bins:
+            found[metric] = (
+                f"{n_samples:.0f} test images in {n_bins:.0f} bins ({key}) are "
+                f"{n_samples / n_bins:.1f} a bin"
+            )
+    return found
+
+
+def doubts(
+    scores: pd.DataFrame, dataset: str, methods: Mapping[str, Mapping[str, str]]
+) -> Iterator[str]:
+    """Yield, in one sentence each, what the scores themselves say against their use.
+
+    Parameters
+    ----------
+    scores, dataset, methods
+        As in `dataset_scores`.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> scores = pd.DataFrame(
+    ...     {"metric": ["n_samples", "n_positive", "brier"], "value": [200, 11, 0.06]}
+    ... ).assign(dataset="pets", seed=0, method="mine", scope="task", task="cat", n_bins=None)
+    >>> for doubt in doubts(scores, "pets", {"mine": {"label": "Mine", "family": "active"}}):
+    ...     print(doubt)
+    Few images of a class: 11 of 200 test images in task cat; scores of so few are rough
+    Mine: no better than the base rate (Brier score of a constant) in 1 of 1 tasks
+    """
+    chosen = dataset_scores(scores, dataset, methods)
+    missing = not_estimable(chosen)
+    if "eece_dispersion" in missing:
+        yield (
+            f"Few images for the bins of EECE: {missing['eece_dispersion']}; W is not shown, and "
+            f"EECE and g² are near the Brier score"
+        )
+    if "epistemic_dependence" in missing:
+        yield (
+            f"Few images for the bins of the corrected TECE: {missing['epistemic_dependence']}; "
+            f"epistemic dependence is not shown, and the corrected TECE is rough"
+        )
+    by_task = chosen.pivot_table(index=["method", "task"], columns="metric", values="value")
+    if not {"n_samples", "n_positive"} <= set(by_task):
+        return
+    n, positive = by_task["n_samples"], by_task["n_positive"]
+    rarer = np.minimum(positive, n - positive)
+    few = rarer[rarer < MIN_PER_LABEL].groupby("task").min()
+    if len(few):
+        fewest = few.idxmin()
+        others = f" and {len(few) - 1} more" if len(few) > 1 else ""
+        yield (
+            f"Few images of a class: {few.min():.0f} of {n.xs(fewest, level='task').min():.0f} "
+            f"test images in task {fewest}{others}; scores of so few are rough"
+        )
+    if "brier" in by_task:
+        rate = positive / n
+        worse = (by_task["brier"] >= rate * (1 - rate)).groupby("method").agg(["sum", "count"])
+        for name, (k, n_tasks) in worse.iterrows():
+            if k and methods[name]["family"] != "control":
+                yield (
+                    f"{methods[name]['label']}: no better than the base rate (Brier score of a "
+                    f"constant) in {k} of {n_tasks} tasks"
+                )

@@ -1,0 +1,23 @@
+"""How many samples the scores of a task are of."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+import numpy as np
+
+from epistemic_calibration.scoring.base import Inputs, Metric, Row
+
+ORDER = 8
+
+METRICS = (
+    Metric("n_samples", "Test inputs", 0, None, (0, math.inf), kind="diagnostic"),
+    Metric("n_positive", "Positive test inputs", 0, None, (0, math.inf), kind="diagnostic"),
+)
+
+
+def rows(inputs: Inputs) -> Iterator[Row]:
+    """Yield the numbers of test inputs and of the positive ones among them."""
+    yield Row("n_samples", len(inputs.sample))
+    yield Row("n_positive", int(np.count_nonzero(inputs.sample.y)))
