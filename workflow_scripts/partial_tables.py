@@ -15,14 +15,12 @@ class Settings(tables.Settings):
 def needs(plan, dataset):
     import dataclasses
 
-    from epistemic_calibration.workflow.status import failures
-
     finished = [
         plan.fingerprint("scores", dataset=dataset, seed=seed, method=method)
         for seed, method in plan.finished_scores(dataset)
     ]
     complete = dataclasses.asdict(tables.settings_of(plan, dataset))
-    settings = Settings(**complete, failed=failures(plan, dataset))
+    settings = Settings(**complete, failed=plan.failures(dataset))
     return Needs(settings, {"scores": finished}, sources=tables.sources())
 
 

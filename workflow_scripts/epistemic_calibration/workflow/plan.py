@@ -270,6 +270,16 @@ class Plan:
             settings["n_resamples"] = adequate_resamples(n_tests)
         return settings
 
+    def failures(self, dataset: str) -> dict[str, str]:
+        """Return why methods have no scores on a data set, by name, where a log tells."""
+        from epistemic_calibration.workflow.status import dataset_status
+
+        return {
+            status.method: status.reason
+            for status in dataset_status(self, dataset)
+            if status.state == "failed"
+        }
+
     def toy_runs(self, toy: str, experiment: str) -> list[str]:
         """Return what a toy experiment is run with, one table each: methods, then controls."""
         return load_experiment(experiment).runs(getattr(self.config, toy)[experiment]["methods"])

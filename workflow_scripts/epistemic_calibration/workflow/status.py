@@ -95,15 +95,6 @@ def dataset_status(plan: Plan, dataset: str) -> Iterator[MethodStatus]:
             yield MethodStatus(method, seed, state, len(fitted), len(tasks), reason)
 
 
-def failures(plan: Plan, dataset: str) -> dict[str, str]:
-    """Return why methods have no current scores on a data set, by name, where a log tells."""
-    return {
-        status.method: status.reason
-        for status in dataset_status(plan, dataset)
-        if status.state == "failed"
-    }
-
-
 def _state(base_dir: Path, logs: Iterable[Path], running: bool) -> tuple[State, str]:
     """Return the state of a method that is not done, from the logs of what it lacks."""
     outcomes = [outcome for log in logs if (outcome := read_outcome(base_dir / log))]
