@@ -64,7 +64,7 @@ def answer_on_size(
     --------
     >>> shares = {"a": Number(0.5, 0.4, 0.6, "interval"), "b": Number(1.1, 0.9, 1.3, "interval")}
     >>> numbers = {("all tasks", m, "reported_share"): n for m, n in shares.items()}
-    >>> print(answer_on_size(numbers, {"a": "A", "b": "B"}))
+    >>> print(answer_on_size(numbers, {"a": "A", "b": "B"}).replace("\N{NO-BREAK SPACE}", " "))
     The uncertainty of B has the right size, as far as can be told: it reports 110 % (90 to 130 %) \
 of its squared error; too small: A, 50 % (40 to 60 %).
     """
@@ -139,11 +139,19 @@ def _points(number: Number, what: str = "") -> str:
 def _share(number: Number) -> str:
     low, high = percent(number.low), percent(number.high)
     if number.kind == "bounds":
-        return f"{low} to {high} %" if math.isfinite(number.high) else f"{low} % or more"
+        return (
+            f"{low} to {high}\N{NO-BREAK SPACE}%"
+            if math.isfinite(number.high)
+            else f"{low}\N{NO-BREAK SPACE}% or more"
+        )
     if number.kind == "interval":
-        ends = f"{low} to {high} %" if math.isfinite(number.high) else f"{low} % or more"
-        return f"{percent(number.value)} % ({ends})"
-    return f"{percent(number.value)} %"
+        ends = (
+            f"{low} to {high}\N{NO-BREAK SPACE}%"
+            if math.isfinite(number.high)
+            else f"{low}\N{NO-BREAK SPACE}% or more"
+        )
+        return f"{percent(number.value)}\N{NO-BREAK SPACE}% ({ends})"
+    return f"{percent(number.value)}\N{NO-BREAK SPACE}%"
 
 
 def percent(share: float) -> str:

@@ -7,7 +7,7 @@ chart is the same in light and dark. Menus that several charts follow are elemen
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import altair as alt
@@ -17,7 +17,7 @@ from epistemic_calibration.report.page._theme import PARTS, RIGHT_WRONG
 
 #: What is smaller stands at the edge of a logarithmic axis.
 SMALLEST = 1e-5
-_HEIGHT = 360
+_HEIGHT = 420
 # Rows are put in at the end: Altair would check each of them, over and over.
 _ROWS = "rows"
 
@@ -28,6 +28,7 @@ def method_map(
     data: Mapping[str, str],
     methods: Mapping[str, str],
     shapes: Sequence[str],
+    hidden: Collection[str],
     metrics: Mapping[str, str],
     x: str,
     y: str,
@@ -47,6 +48,8 @@ def method_map(
         What can be chosen, with its label.
     shapes : sequence of str
         Vega's shapes of the methods.
+    hidden : collection of str
+        Methods that are hidden at first.
     x, y : str
         Metrics at first.
     logs : tuple of bool
@@ -68,10 +71,10 @@ def method_map(
     params += [
         alt.param(
             name=f"show_{k}",
-            value=True,
+            value=name not in hidden,
             bind=alt.binding_checkbox(name=f"{label} ", element=f"#{prefix}-methods"),
         )
-        for k, label in enumerate(labels)
+        for k, (name, label) in enumerate(methods.items())
     ]
     shown = f"[{','.join(f'show_{k}' for k in range(len(labels)))}][datum.method]"
     base = (
@@ -98,7 +101,7 @@ def method_map(
     axes = {
         axis: alt.Axis(
             title=None,
-            labelExpr=f"log_{axis} ? format(pow(10, datum.value), '.2~g')"
+            labelExpr=f"log_{axis} ? format(pow(10, datum.value), '.2~r')"
             " : format(datum.value, '.3~g')",
             tickCount=6,
             labelOverlap=True,
@@ -131,12 +134,16 @@ def method_map(
         .mark_text(align="left", dx=9, dy=-6, fontSize=11)
         .encode(**at, text="label:N")
     )
+    # Of the rows, so that the axis reaches 1 where shares are shown, and no further elsewhere.
     right = (
-        alt.Chart(alt.InlineData(values=[{}]))
-        .transform_filter("y == 'reported_share'")
-        .transform_calculate(one="log_y ? 0 : 1")
-        .mark_rule(strokeDash=[5, 4])
-        .encode(y="one:Q")
+        base.transform_aggregate(least="min(y_at)")
+        .transform_calculate(one="y == 'reported_share' ? (log_y ? 0 : 1) : datum.least")
+        .mark_rule(
+            strokeDash=[5, 4],
+            strokeWidth=1.5,
+            opacity=alt.expr("y == 'reported_share' ? 1 : 0"),
+        )
+        .encode(y=alt.Y("one:Q"))
     )
     named = f"{{{','.join(f'{_quoted(k)}: {_quoted(v)}' for k, v in metrics.items())}}}"
     right_size = "(y == 'reported_share' ? ' (dashed: 1, the right size)' : '')"
@@ -206,7 +213,7 @@ def eece_parts(
                 name="share", value=False, bind=alt.binding_checkbox(name="Shares of g² + W ")
             ),
         )
-        .properties(width="container", height=alt.Step(24), description=description)
+        .properties(width="container", height=24 * len(methods) + 8, description=description)
     )
     return _finished(chart, rows, title, description)
 
@@ -227,7 +234,7 @@ def reliability(rows: Sequence[Mapping[str, Any]], *, controls: str, description
     x = alt.X("predicted:Q", title="Mean prediction", scale=unit, axis=alt.Axis(tickCount=5))
     diagonal = (
         alt.Chart(alt.InlineData(values=[{"at": 0}, {"at": 1}]))
-        .mark_line(strokeDash=[5, 4], strokeWidth=1, style="guide-line")
+        .mark_line(strokeDash=[5, 4], strokeWidth=1)
         .encode(x="at:Q", y="at:Q", color=alt.value("#8a8f98"))
     )
     whiskers = base.mark_rule(style="whisker").encode(x=x, y="low:Q", y2="high:Q")
@@ -274,7 +281,8 @@ def error_against_uncertainty(
     ends = [v for r in clipped for v in (r["uncertainty"], r["low"], r["high"])] or [SMALLEST, 1]
     domain = [min(ends) / 1.5, max(ends) * 1.5]
     scale = alt.Scale(type="log", domain=domain, nice=False)
-    axis = alt.Axis(format="~g", tickCount=5, labelOverlap=True)
+    decades = [10.0**k for k in range(-5, 2) if domain[0] <= 10.0**k <= domain[1]]
+    axis = alt.Axis(format=".1~r", values=decades, labelOverlap=True)
     base = _followed(alt.Chart(alt.NamedData(_ROWS)), controls, whole=True)
     diagonal = (
         alt.Chart(alt.InlineData(values=[{"at": end} for end in domain]))
@@ -318,17 +326,21 @@ def uncertainty_histogram(
     """
     base = _followed(alt.Chart(alt.NamedData(_ROWS)), controls)
     scale = alt.Scale(type="log", nice=False)
-    bars = base.mark_bar(opacity=0.65).encode(
+    bars = base.mark_rect(opacity=0.65).encode(
         x=alt.X(
             "low:Q",
             title="√EU in points (smaller: at the edge)",
             scale=scale,
-            axis=alt.Axis(format="~g", tickCount=5, labelOverlap=True),
+            axis=alt.Axis(format="~r", values=[0.1, 0.3, 1, 3, 10, 30, 100]),
         ),
         x2="high:Q",
         y=alt.Y(
-            "share:Q", title="Share of these predictions", stack=None, axis=alt.Axis(format="%")
+            "share:Q",
+            title="Share of these predictions",
+            axis=alt.Axis(format="%", tickCount=5),
+            scale=alt.Scale(domainMin=0),
         ),
+        y2=alt.Y2Datum(0),
         color=alt.Color(
             "outcome:N",
             title="Class predicted",
@@ -382,7 +394,7 @@ def two_runs(
         )
     )
     axis = alt.Axis(
-        labelExpr="log_scale ? format(pow(10, datum.value), '.2~g') : format(datum.value, '.3~g')",
+        labelExpr="log_scale ? format(pow(10, datum.value), '.2~r') : format(datum.value, '.3~g')",
         tickCount=5,
         labelOverlap=True,
     )
@@ -456,7 +468,6 @@ def _placed(value: str, log: str) -> str:
 
 def _quoted(text: str) -> str:
     """Return text as a string of Vega's expressions."""
-    import json
 
     return json.dumps(text)
 
@@ -468,5 +479,6 @@ def _finished(
     description: str,
     prefix: str = "",
 ) -> Chart:
-    spec = {**chart.to_dict(), "datasets": {_ROWS: list(rows)}}
+    spec = chart.to_dict()
+    spec["datasets"] = {**spec.get("datasets", {}), _ROWS: list(rows)}
     return Chart(spec, title, description, prefix)

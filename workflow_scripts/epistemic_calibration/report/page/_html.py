@@ -103,6 +103,8 @@ class Section:
     texts: Sequence[tuple[str, str]] = ()
     downloads: Sequence[Download] = ()
     folded: bool = False
+    #: Whether charts stand side by side.
+    narrow: bool = False
 
 
 @dataclass(frozen=True)

@@ -218,3 +218,42 @@ def curves(scores: pd.DataFrame, dataset: str) -> Iterator[dict]:
                 "low": low,
                 "high": high,
             }
+
+
+def numbers_of_parts(
+    data: str, label: str, calibration: float, noise: float, dispersion: float, eece: float
+) -> Iterator[dict]:
+    """Yield the rows of a bar of the parts of EECE.
+
+    Parameters
+    ----------
+    data, label : str
+        What the bar is of, and what it is called.
+    calibration, noise, dispersion, eece : float
+        Σ w g², what the noise of the labels alone would make of it, Σ w W, and EECE.
+    """
+    noise = min(noise, calibration)
+    parts = {"error": calibration - noise, "noise": noise, "dispersion": dispersion}
+    for order, (part, value) in enumerate(parts.items()):
+        yield {
+            "data": data,
+            "method": label,
+            "part": part,
+            "order": order,
+            "value": short(value),
+            "total": short(sum(parts.values())),
+            "eece": short(eece),
+        }
+
+
+def short(value: float) -> float | int | None:
+    """Return a number in four digits, or None where it is not finite.
+
+    Examples
+    --------
+    >>> short(0.123456), short(12), short(math.nan)
+    (0.1235, 12, None)
+    """
+    if isinstance(value, (int, np.integer)):
+        return int(value)
+    return float(f"{value:.4g}") if np.isfinite(value) else None

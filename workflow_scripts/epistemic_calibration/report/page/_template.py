@@ -26,13 +26,13 @@ a { color: var(--link); }
 nav { position: sticky; top: 0; z-index: 5; background: var(--paper);
   border-bottom: 1px solid var(--line); }
 nav ul { display: flex; gap: 0 1.1rem; list-style: none; margin: 0 auto; padding: .55rem 1rem;
-  max-width: 76rem; overflow-x: auto; white-space: nowrap; }
+  max-width: 76rem; flex-wrap: wrap; font-size: .92rem; }
 section { padding: 1.6rem 0 .6rem; border-bottom: 1px solid var(--line); }
 .warning { border-left: 4px solid var(--warning); padding: .1rem .8rem; color: var(--warning);
   margin: .5rem 0; }
 .answer { font-size: 1.08rem; }
 .charts { display: grid; gap: 1rem; grid-template-columns: repeat(auto-fit, minmax(19rem, 1fr)); }
-.charts.wide { grid-template-columns: repeat(auto-fit, minmax(min(28rem, 100%), 1fr)); }
+.charts.wide { grid-template-columns: minmax(0, 1fr); }
 figure { margin: .6rem 0; min-width: 0; }
 figure.chart { background: var(--panel); border-radius: .5rem; padding: .7rem .8rem; }
 figure.chart h3 { margin-top: 0; }
@@ -58,7 +58,8 @@ th, td { padding: .3rem .6rem; text-align: left; border-bottom: 1px solid var(--
   vertical-align: top; }
 table.dataTable thead th { white-space: normal; min-width: 5rem; }
 table.dataTable td, table.dataTable th { color: var(--ink); }
-td .drawn { display: block; width: 96px; height: 12px; margin-top: 1px; }
+td .drawn { display: block; width: 96px; height: 12px; margin: 1px 0 0 auto; }
+td.number { white-space: nowrap; text-align: right; }
 .drawn line { stroke: var(--mark); stroke-width: 2; }
 .drawn circle { fill: var(--mark); }
 .drawn .axis { stroke: var(--line); stroke-width: 1; }
@@ -85,8 +86,9 @@ dd { margin: 0; overflow-wrap: anywhere; }
 pre { overflow-x: auto; background: var(--panel); padding: .7rem; border-radius: .4rem;
   font-size: .85rem; }
 footer { padding: 1.2rem 1rem 2rem; }
-@media (max-width: 600px) { dl { grid-template-columns: 1fr; } dd { margin-bottom: .4rem; }
-  .charts, .charts.wide { grid-template-columns: minmax(0, 1fr); }
+@media (max-width: 600px) { nav { position: static; } dl { grid-template-columns: 1fr; }
+  dd { margin-bottom: .4rem; }
+  .charts { grid-template-columns: minmax(0, 1fr); }
   .charts figure.chart { padding: .6rem .4rem; } }
 @media print { nav, .controls, .vega-bindings { display: none; } }
 """
@@ -114,7 +116,8 @@ _PARTS = """\
 {% for row in t.rows %}
 <tr>
 {% for cell in row %}
-{% if cell.order is none %}<td>{% else %}<td data-order="{{ cell.order }}">{% endif %}
+<td{% if cell.drawn %} class="number"{% endif %}
+{%- if cell.order is not none %} data-order="{{ cell.order }}"{% endif %}>
 {{ cell.text }}
 {% if cell.drawn %}
 <svg class="drawn" viewBox="-4 0 108 12" preserveAspectRatio="none" aria-hidden="true">
@@ -142,8 +145,8 @@ _PARTS = """\
 <div class="vega"></div>
 <script type="application/json">{{ c.spec|tojson }}</script>
 {% if c.prefix %}
-<details><summary>Show or hide methods</summary><div class="methods" id="{{ c.prefix }}-methods"></div>
-</details>
+<details><summary>Show or hide methods</summary>
+<div class="methods" id="{{ c.prefix }}-methods"></div></details>
 {% endif %}
 <figcaption>{{ c.description }}</figcaption>
 </figure>
@@ -155,7 +158,7 @@ _PARTS = """\
 <ul class="inputs">
 {% for input in b.inputs %}
 <li>
-{% if input.image %}<img src="{{ input.image }}" alt="{{ input.alt }}" loading="lazy">{% endif %}
+{% if input.image %}<img src="{{ input.image }}" alt="{{ input.alt }}">{% endif %}
 {% for line in input.lines %}<div>{{ line }}</div>{% endfor %}
 </li>
 {% endfor %}
@@ -181,7 +184,7 @@ _PARTS = """\
 </div>
 {% endif %}
 {% if s.charts %}
-<div class="charts{{ '' if s.controls else ' wide' }}">
+<div class="charts{{ '' if s.narrow else ' wide' }}">
 {% for c in s.charts %}{{ chart(c) }}{% endfor %}
 </div>
 {% endif %}
@@ -195,7 +198,7 @@ _PARTS = """\
 {% if s.pictures %}
 <div class="pictures">
 {% for picture in s.pictures %}
-<figure><img src="{{ picture.uri }}" alt="{{ picture.alt }}" loading="lazy">
+<figure><img src="{{ picture.uri }}" alt="{{ picture.alt }}">
 <figcaption>{{ picture.caption }}</figcaption></figure>
 {% endfor %}
 </div>
@@ -246,9 +249,10 @@ shows and needs no network.</footer>
 const dark = matchMedia("(prefers-color-scheme: dark)").matches;
 const config = JSON.parse(document.getElementById("themes").textContent)[dark ? "dark" : "light"];
 document.documentElement.classList.toggle("dark", dark);
+const actions = {export: true, source: false, compiled: false, editor: false};
 for (const figure of document.querySelectorAll("figure.chart"))
   await vegaEmbed(figure.querySelector(".vega"), JSON.parse(figure.querySelector("script").text),
-    {config, renderer: "svg", actions: {export: true, source: false, compiled: false, editor: false}});
+    {config, renderer: "svg", actions});
 const {ITable} = await window["{{ datatables_name }}"];
 for (const table of document.querySelectorAll("table.sortable"))
   new ITable(table, {paging: table.rows.length > 41, pageLength: 40, info: false, order: [],

@@ -36,7 +36,7 @@ RIGHT_WRONG = {"right": "#4a90c4", "wrong": "#cc6677"}
 
 # Vega's name of matplotlib's markers; what it has not is a circle.
 _SHAPES = {
-    "X": "cross",
+    "X": "M-.7,-1L0,-.3L.7,-1L1,-.7L.3,0L1,.7L.7,1L0,.3L-.7,1L-1,.7L-.3,0L-1,-.7Z",
     "o": "circle",
     "s": "square",
     "P": "M-.4,-1H.4V-.4H1V.4H.4V1H-.4V.4H-1V-.4H-.4Z",
@@ -114,13 +114,13 @@ def _vega_theme(colors: dict[str, str], of_methods: list[str]) -> dict[str, Any]
         },
         "range": {"category": of_methods or [colors["mark"]]},
         "text": {"color": colors["ink"]},
-        "rule": {"color": colors["muted"]},
+        "rule": {"color": colors["muted"], "strokeWidth": 2},
         "tick": {"color": colors["ink"]},
         "point": {"stroke": colors["ink"]},
         "style": {
             "outlined": {"stroke": colors["ink"], "strokeWidth": 0.8},
             "mark": {"fill": colors["mark"], "stroke": colors["ink"], "strokeWidth": 0.8},
-            "whisker": {"stroke": colors["mark"], "strokeWidth": 2},
+            "whisker": {"color": colors["mark"], "stroke": colors["mark"]},
         },
     }
 

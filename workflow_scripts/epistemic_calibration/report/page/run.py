@@ -13,7 +13,6 @@ from epistemic_calibration.report.page import _charts
 from epistemic_calibration.report.page._answers import answer_on_mean, answer_on_size
 from epistemic_calibration.report.page._html import (
     Cell,
-    Chart,
     Control,
     Download,
     HtmlTable,
@@ -31,6 +30,8 @@ from epistemic_calibration.report.page._scores import (
     curves,
     labels_of,
     numbers,
+    numbers_of_parts,
+    short,
     shown_metrics,
 )
 from epistemic_calibration.report.page._theme import shapes
@@ -40,9 +41,11 @@ if TYPE_CHECKING:
     import pandas as pd
 
 #: Columns of the table of methods, of those that are scored.
-_COLUMNS = (TECE, SHARE, "accuracy", "brier", "log_loss", "auroc", "ece", "eece")
+_COLUMNS = (TECE, SHARE, "accuracy", "brier", "ece", "eece")
 #: Columns whose intervals are drawn on the scale of their square root.
-_SQUARED = (TECE, "brier", "eece")
+_ROOTS = (TECE, SHARE, "brier", "eece")
+#: A bar without end is drawn to this many times the largest number.
+_BEYOND = 3.0
 #: Beginnings of notes that are warnings.
 _WARNINGS = ("Partial:", "Too few", "The bins hide", "Warning")
 #: Runs of the manifest shown.
@@ -209,10 +212,11 @@ class _Page:
         rows = []
         for k, dataset in enumerate(self.run.datasets):
             found = self.numbers[dataset.name]
+            tops = _tops(found)
             for t, task in (("", ALL_TASKS), *enumerate(dataset.tasks)):
                 for name in (n for n in self.labels if n in dataset.methods):
                     values = {
-                        metric: _packed(found[task, name, metric])
+                        metric: _packed(found[task, name, metric], tops[task, metric])
                         for metric in self.metrics
                         if (task, name, metric) in found
                     }
@@ -222,6 +226,7 @@ class _Page:
             "data": self.data,
             "methods": self.labels,
             "shapes": shapes(list(self.labels)),
+            "hidden": [n for n, m in self.methods.items() if m["family"] == "control"],
             "metrics": metrics,
         }
         charts = []
@@ -263,7 +268,7 @@ class _Page:
             "maps",
             "Maps of the methods",
             "Point at a method for its numbers. Data, metrics and scales can be changed below each "
-            "map, and methods hidden.",
+            "map, and methods hidden; controls are, at first.",
             charts=charts,
         )
 
@@ -272,8 +277,7 @@ class _Page:
         for dataset in self.run.datasets:
             found = self.numbers[dataset.name]
             names = [name for name in self.labels if name in dataset.methods]
-            far = Number(np.inf)
-            names.sort(key=lambda name: found.get((ALL_TASKS, name, TECE), far).value)
+            names.sort(key=lambda name: self._rank(dataset, name))
             columns = [
                 metric
                 for metric in _COLUMNS
@@ -282,7 +286,7 @@ class _Page:
             cells = {
                 metric: number_cells(
                     [found.get((ALL_TASKS, name, metric)) for name in names],
-                    root=metric in _SQUARED,
+                    root=metric in _ROOTS,
                 )
                 for metric in columns
             }
@@ -297,14 +301,20 @@ class _Page:
                         ]
                         for k, name in enumerate(names)
                     ],
-                    caption=f"{dataset.name}: all methods, by the corrected TECE",
+                    caption=f"{dataset.name}: all methods, by the corrected TECE; controls last",
                     notes=[
                         "[Brackets]: intervals of the mean over tasks; ±: standard deviation over "
-                        "tasks; “to”: bounds. Squared errors are drawn on the scale of their root."
+                        "tasks; “to”: bounds. Squared errors and shares are drawn on the scale of "
+                        "their root."
                     ],
                 )
             )
         return Section("methods", "Methods", "Headings sort, the field searches.", tables=tables)
+
+    def _rank(self, dataset: DatasetResults, name: str) -> tuple[bool, float]:
+        found = self.numbers[dataset.name].get((ALL_TASKS, name, TECE))
+        is_control = dataset.methods[name]["family"] == "control"
+        return is_control, np.inf if found is None else found.value
 
     def _parts(self) -> Section:
         rows = []
@@ -312,7 +322,7 @@ class _Page:
             chosen = dataset.scores[
                 (dataset.scores["dataset"] == dataset.name) & (dataset.scores["scope"] == "task")
             ]
-            names = ["eece", "eece_calibration", "eece_dispersion", "eece_noise_floor"]
+            names = ["eece_calibration", "eece_noise_floor", "eece_dispersion", "eece"]
             by_task = chosen[chosen["metric"].isin(names)].pivot_table(
                 index=["task", "method"], columns="metric", values="value"
             )
@@ -328,7 +338,8 @@ class _Page:
                 if task not in parts:
                     continue
                 for name in (n for n in self.labels if n in parts[task].index):
-                    rows += _part_rows(f"{k}/{t}", self.labels[name], parts[task].loc[name])
+                    values = (float(parts[task].loc[name, metric]) for metric in names)
+                    rows += numbers_of_parts(f"{k}/{t}", self.labels[name], *values)
         if not rows:
             return Section("eece", "What makes EECE")
         chart = _charts.eece_parts(
@@ -355,11 +366,7 @@ class _Page:
                 method = str(self.places[name])
                 for t, of_task in enumerate(found["reliability"]):
                     key = {"data": f"{k}/{t - 1 if t else ''}", "method": method}
-                    names = list(of_task)
-                    reliability += [
-                        {**key, **{n: _short(v) for n, v in zip(names, row, strict=True)}}
-                        for row in zip(*of_task.values(), strict=True)
-                    ]
+                    reliability += short_rows(of_task, **key)
                 for t, of_task in enumerate(found["histogram"]):
                     key = {"data": f"{k}/{t - 1 if t else ''}", "method": method}
                     histogram += histogram_rows(of_task, **key)
@@ -405,6 +412,7 @@ class _Page:
             f"Seed {', '.join(map(str, sorted(seeds)))}; both menus are for all three charts.",
             controls=controls,
             charts=charts if errors else [charts[0], charts[2]],
+            narrow=True,
         )
 
     def _carriers(self) -> Section:
@@ -445,7 +453,7 @@ class _Page:
                 HtmlTable(
                     columns=["Method", "What", "Least", "Median", "Largest"],
                     rows=rows,
-                    caption=f"{dataset.name}: what the fits say of themselves, over tasks and seeds",
+                    caption=f"{dataset.name}: what fits say of themselves, over tasks and seeds",
                 )
             )
         return Section(
@@ -541,16 +549,22 @@ class _Page:
         )
 
 
+def short_rows(columns: Mapping[str, Sequence[float]], **key: str) -> Iterator[dict[str, Any]]:
+    """Yield the rows of a table that is given by columns, in few digits."""
+    for row in zip(*columns.values(), strict=True):
+        yield {**key, **{name: short(value) for name, value in zip(columns, row, strict=True)}}
+
+
 def histogram_rows(counts: Mapping[str, Sequence[int]], **key: str) -> Iterator[dict[str, Any]]:
     """Yield the rows of a histogram's chart, without empty bins."""
-    edges = [_short(edge) for edge in EU_EDGES]
+    edges = [short(edge) for edge in EU_EDGES]
     # A logarithmic axis has no 0.
-    edges[0] = _short(EU_EDGES[1] ** 2 / EU_EDGES[2])
+    edges[0] = short(EU_EDGES[1] ** 2 / EU_EDGES[2])
     for outcome, of_outcome in counts.items():
         total = sum(of_outcome)
         for low, high, n in zip(edges[:-1], edges[1:], of_outcome, strict=True):
             if n:
-                share = _short(n / total)
+                share = short(n / total)
                 yield {
                     **key,
                     "low": low,
@@ -578,7 +592,7 @@ def bin_shown(found: Mapping[str, Any], total: float | None) -> dict[str, Any]:
 
 
 def _input_shown(shown: Mapping[str, Any]) -> dict[str, Any]:
-    what = shown.get("class") or f"label {shown['label']}"
+    what = f"class {shown['class']}" if "class" in shown else f"label {shown['label']}"
     said = f"says {shown['predicted']:.3f} ± {shown['uncertainty'] / 100:.3f}"
     lines = [what, said, f"row {shown['row']}"]
     if shown.get("values"):
@@ -597,35 +611,17 @@ def _alike(dataset: DatasetResults) -> dict[str, list[str]]:
     return found
 
 
-def _packed(number: Number) -> list[Any]:
+def _tops(found: Mapping[tuple[str, str, str], Number]) -> dict[tuple[str, str], float]:
+    """Return where a bar without end is drawn to, by task and metric."""
+    tops: dict[tuple[str, str], float] = {}
+    for (task, _, metric), number in found.items():
+        ends = [x for x in (number.value, number.low, number.high) if np.isfinite(x)]
+        tops[task, metric] = max([tops.get((task, metric), 0.0), *(_BEYOND * x for x in ends)])
+    return tops
+
+
+def _packed(number: Number, top: float) -> list[Any]:
     """Return what a chart needs of a number, in few digits."""
-    high = 1e3 if number.high == np.inf else number.high
+    high = top if number.high == np.inf else number.high
     ends = (number.shown, number.low, high)
-    return [*(_short(end) for end in ends), number.text]
-
-
-def _part_rows(data: str, label: str, values: pd.Series) -> Iterator[dict[str, Any]]:
-    calibration = float(values["eece_calibration"])
-    noise = min(float(values["eece_noise_floor"]), calibration)
-    parts = {"error": calibration - noise, "noise": noise}
-    parts["dispersion"] = float(values["eece_dispersion"])
-    total = sum(parts.values())
-    for order, (part, value) in enumerate(parts.items()):
-        yield {
-            "data": data,
-            "method": label,
-            "part": part,
-            "order": order,
-            "value": _short(value),
-            "total": _short(total),
-            "eece": _short(values["eece"]),
-        }
-
-
-def _short(value: float) -> float | int | None:
-    if isinstance(value, (int, np.integer)):
-        return int(value)
-    return float(f"{value:.4g}") if np.isfinite(value) else None
-
-
-__all__ = ["Chart", "DatasetResults", "RunResults", "bin_shown", "histogram_rows", "run_page"]
+    return [*(short(end) for end in ends), number.text]
