@@ -146,8 +146,7 @@ def method_map(
         .encode(y=alt.Y("one:Q"))
     )
     named = f"{{{','.join(f'{_quoted(k)}: {_quoted(v)}' for k, v in metrics.items())}}}"
-    right_size = "(y == 'reported_share' ? ' (dashed: 1, the right size)' : '')"
-    heading = alt.Title(alt.expr(f"['↑ ' + {named}[y] + {right_size}, '→ ' + {named}[x]]"))
+    heading = alt.Title(alt.expr(f"['↑ ' + {named}[y], '→ ' + {named}[x]]"))
     chart = alt.layer(right, *whiskers, points, names).add_params(*params)
     chart = chart.properties(
         width="container", height=_HEIGHT, title=heading, description=description
@@ -174,9 +173,9 @@ def eece_parts(
     title, description : str
     """
     names = {
-        "error": "g²: more than the noise of the labels",
-        "noise": "g²: noise of the labels",
-        "dispersion": "W: scatter that the bins average away",
+        "error": "g² beyond label noise",
+        "noise": "g² of label noise",
+        "dispersion": "W: scatter in bins",
     }
     base = (
         alt.Chart(alt.NamedData(_ROWS))
@@ -281,8 +280,13 @@ def error_against_uncertainty(
     ends = [v for r in clipped for v in (r["uncertainty"], r["low"], r["high"])] or [SMALLEST, 1]
     domain = [min(ends) / 1.5, max(ends) * 1.5]
     scale = alt.Scale(type="log", domain=domain, nice=False)
-    decades = [10.0**k for k in range(-5, 2) if domain[0] <= 10.0**k <= domain[1]]
-    axis = alt.Axis(format=".1~r", values=decades, labelOverlap=True)
+    steps = (1, 2, 5) if domain[1] < 100 * domain[0] else (1,)
+    ticks = [step * 10.0**k for k in range(-5, 2) for step in steps]
+    axis = alt.Axis(
+        format=".1~r",
+        values=[tick for tick in ticks if domain[0] <= tick <= domain[1]],
+        labelOverlap=True,
+    )
     base = _followed(alt.Chart(alt.NamedData(_ROWS)), controls, whole=True)
     diagonal = (
         alt.Chart(alt.InlineData(values=[{"at": end} for end in domain]))
@@ -434,6 +438,8 @@ def _menu(
     name: str, label: str, options: Mapping[str, str], value: str | None = None
 ) -> alt.Parameter:
     first = next(iter(options), "") if value is None else value
+    if len(options) == 1:
+        return alt.param(name=name, value=first)
     bind = alt.binding_select(options=list(options), labels=list(options.values()), name=label)
     return alt.param(name=name, value=first, bind=bind)
 

@@ -35,10 +35,13 @@ section { padding: 1.6rem 0 .6rem; border-bottom: 1px solid var(--line); }
 .charts.wide { grid-template-columns: minmax(0, 1fr); }
 figure { margin: .6rem 0; min-width: 0; }
 figure.chart { background: var(--panel); border-radius: .5rem; padding: .7rem .8rem; }
-figure.chart h3 { margin-top: 0; }
+figure.chart h3 { margin: 0 2.4rem .3rem 0; }
 .vega { width: 100%; min-height: 12rem; }
 .vega-embed { width: 100%; padding-right: 0 !important; }
-.vega-embed svg { max-width: 100%; }
+.vega-embed > svg, .vega-embed .chart-wrapper > svg { max-width: 100%; }
+.vega-embed details { margin: 0; }
+.vega-embed details > summary { top: -2.4rem !important; right: 0 !important; }
+.vega-embed .vega-actions { top: -.3rem !important; right: 0 !important; }
 .vega-bindings { display: flex; flex-wrap: wrap; gap: .35rem 1rem; margin-top: .4rem; }
 .vega-bind label, .controls label, .methods label { display: inline-flex; gap: .35rem;
   align-items: center; max-width: 100%; }

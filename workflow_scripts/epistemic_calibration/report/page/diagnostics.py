@@ -21,7 +21,7 @@ N_RELIABILITY_BINS = 10
 #: Edges of the histogram of √EU, in points of probability; what is smaller is in the first bin.
 EU_EDGES = np.concatenate([[0.0], np.logspace(-1.5, 2, 22)])
 #: Bins shown of those that carry the error, and inputs shown of each.
-N_TOP_BINS = 6
+N_TOP_BINS = 5
 N_TOP_INPUTS = 8
 
 

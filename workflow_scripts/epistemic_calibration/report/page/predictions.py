@@ -12,8 +12,15 @@ from epistemic_calibration._evaluation_plot import size_curve
 from epistemic_calibration._evaluation_text import number, points
 from epistemic_calibration.evaluation import Evaluation
 from epistemic_calibration.report.page import _charts
-from epistemic_calibration.report.page._html import Cell, Download, HtmlTable, Section, render
-from epistemic_calibration.report.page._scores import numbers_of_parts
+from epistemic_calibration.report.page._html import (
+    Cell,
+    Download,
+    HtmlTable,
+    Section,
+    number_cells,
+    render,
+)
+from epistemic_calibration.report.page._scores import Number, numbers_of_parts
 from epistemic_calibration.report.page.diagnostics import diagnose
 from epistemic_calibration.report.page.run import bin_shown, histogram_rows, short_rows
 
@@ -86,8 +93,18 @@ def _numbers(result: Evaluation, name: str) -> Section:
     from epistemic_calibration.scoring import METRICS
 
     frame = result.to_frame()
+    # Squared errors, on one scale.
+    drawn = number_cells(
+        [
+            Number(row.value, row.ci_low, row.ci_high, "interval")
+            if math.isfinite(row.points) and math.isfinite(row.ci_low)
+            else None
+            for row in frame.itertuples()
+        ],
+        root=True,
+    )
     rows = []
-    for row in frame.itertuples():
+    for row, cell in zip(frame.itertuples(), drawn, strict=True):
         label = _LABELS.get(row.metric)
         if label is None:
             label = METRICS[row.metric].label if row.metric in METRICS else row.metric
@@ -98,7 +115,7 @@ def _numbers(result: Evaluation, name: str) -> Section:
             [
                 Cell(label),
                 Cell(f"{row.value:,.0f}" if whole else number(row.value), _order(row.value)),
-                Cell(limits),
+                Cell(limits, _order(row.ci_low), cell.drawn),
                 Cell(in_points, _order(row.points)),
             ]
         )

@@ -14,7 +14,7 @@ N_VALUES = 6
 
 
 def thumbnail(image: np.ndarray) -> str:
-    """Return an image as a data: URI of a PNG.
+    """Return an image as a data: URI: a PNG, or a WebP, which is smaller, if it has colours.
 
     Parameters
     ----------
@@ -33,8 +33,9 @@ def thumbnail(image: np.ndarray) -> str:
     picture = Image.fromarray(image[..., 0] if image.shape[2] == 1 else image)
     picture.thumbnail((MAX_SIZE, MAX_SIZE))
     file = io.BytesIO()
-    picture.save(file, "PNG", optimize=True)
-    return f"data:image/png;base64,{b64encode(file.getvalue()).decode('ascii')}"
+    kind = "webp" if picture.mode == "RGB" else "png"
+    picture.save(file, kind, **({"quality": 90} if kind == "webp" else {"optimize": True}))
+    return f"data:image/{kind};base64,{b64encode(file.getvalue()).decode('ascii')}"
 
 
 def first_values(features: np.ndarray) -> str:
