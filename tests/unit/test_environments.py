@@ -21,6 +21,7 @@ MODULE_TO_PACKAGE = {
     "laplace": "laplace-torch",
     "sklearn": "scikit-learn",
     "torch": "pytorch",
+    "vl_convert": "vl-convert-python",
     "yaml": "pyyaml",
 }
 #: With scikit-learn.

@@ -226,9 +226,13 @@ def read_markdown(text: str, *, downloads: Sequence[Download] = ()) -> Iterator[
         before = blocks[places[number - 1] + 1 if number else 0 : place]
         last = number == len(places) - 1
         caption = before[-1].strip("*#").strip() if before else ""
+        rows = [_row(line) for line in body]
+        for above, row in zip(rows, rows[1:], strict=False):
+            # The name of a block stands on its first row alone, and sorting would part them.
+            row[0] = row[0] or above[0]
         yield HtmlTable(
             columns=_row(head),
-            rows=[[_cell(text) for text in _row(line)] for line in body],
+            rows=[[_cell(text) for text in row] for row in rows],
             caption=caption,
             notes=[*before[:-1], *(blocks[place + 1 :] if last else ())],
             downloads=downloads if number == 0 else (),

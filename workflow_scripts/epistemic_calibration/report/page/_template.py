@@ -10,7 +10,7 @@ _STYLE = """\
 :root { color-scheme: light dark; {{ variables(colors.light) }} }
 @media (prefers-color-scheme: dark) { :root { {{ variables(colors.dark) }} } }
 * { box-sizing: border-box; }
-html { scroll-behavior: smooth; scroll-padding-top: 4rem; }
+html { scroll-padding-top: 4rem; }
 body { margin: 0; font: 16px/1.55 system-ui, sans-serif; color: var(--ink);
   background: var(--paper); }
 header.top, main, footer { max-width: 76rem; margin: 0 auto; padding: 0 1rem; }
