@@ -225,6 +225,22 @@ def test_a_table_of_the_workflow_is_read_as_it_was_written():
     assert table.caption == "A caption" and table.notes == ["First note.", "Second note."]
 
 
+def test_a_comparison_with_the_paper_is_read_by_chapter():
+    """As `paper_comparison.md` is written: several tables, bold where the two differ."""
+    text = (
+        "# Comparison\n\nA legend.\n\n## mnist\n\n3 of 4 cells agree.\n\n### Accuracy\n\n"
+        "| Task | A |\n|:--|--:|\n| 0 | **0.99 (0.98)** |\n|  | 0.9 |\n\n"
+        "### ECE\n\n| Task | A |\n|:--|--:|\n| 0 | — |\n\nThe end.\n"
+    )
+    first, second = read_markdown(text)
+    assert (first.caption, second.caption) == ("mnist: Accuracy", "mnist: ECE")
+    assert first.notes == ["A legend.", "3 of 4 cells agree."] and second.notes == ["The end."]
+    cell = first.rows[0][1]
+    assert (cell.text, cell.order, cell.strong) == ("0.99 (0.98)", 0.99, True)
+    # The name of a block goes with each of its rows.
+    assert [row[0].text for row in first.rows] == ["0", "0"]
+
+
 @pytest.fixture(scope="module")
 def html():
     from epistemic_calibration.report.page.run import run_page

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
 from base64 import b64encode
@@ -43,6 +44,7 @@ class Cell:
     text: str
     order: float | str | None = None
     drawn: Drawn | None = None
+    strong: bool = False
 
 
 @dataclass(frozen=True)
@@ -92,7 +94,8 @@ class Section:
     id: str
     title: str
     lead: str = ""
-    paragraphs: Sequence[str] = ()
+    #: Paragraphs, each group below a name, which may be empty.
+    answers: Sequence[tuple[str, Sequence[str]]] = ()
     warnings: Sequence[str] = ()
     controls: Sequence[Control] = ()
     charts: Sequence[Chart] = ()
@@ -166,7 +169,7 @@ def render(
 
 
 def _is_empty(section: Section) -> bool:
-    parts = ("paragraphs", "charts", "tables", "groups", "pictures", "facts", "texts", "downloads")
+    parts = ("answers", "charts", "tables", "groups", "pictures", "facts", "texts", "downloads")
     return not any(getattr(section, part) for part in (*parts, "warnings"))
 
 
@@ -209,8 +212,18 @@ def number_cells(numbers: Sequence[Number | None], *, root: bool = False) -> lis
     return cells
 
 
-def read_markdown(text: str, *, downloads: Sequence[Download] = ()) -> Iterator[HtmlTable]:
+def read_markdown(
+    text: str, *, caption: str = "", downloads: Sequence[Download] = ()
+) -> Iterator[HtmlTable]:
     """Yield the tables of a Markdown file of the workflow, each with what is said around it.
+
+    Parameters
+    ----------
+    text : str
+    caption : str
+        Of a table that has none.
+    downloads : sequence of Download
+        What the file is made of; they go below its first table.
 
     Examples
     --------
@@ -220,23 +233,31 @@ def read_markdown(text: str, *, downloads: Sequence[Download] = ()) -> Iterator[
     ('Cats', ['Method', 'ECE'], ['a | b', '0.1'], ['A note.'])
     """
     blocks = [block.strip() for block in re.split(r"\n\s*\n", text) if block.strip()]
-    places = [k for k, block in enumerate(blocks) if block.startswith("|")]
-    for number, place in enumerate(places):
-        head, _, *body = blocks[place].splitlines()
-        before = blocks[places[number - 1] + 1 if number else 0 : place]
-        last = number == len(places) - 1
-        caption = before[-1].strip("*#").strip() if before else ""
-        rows = [_row(line) for line in body]
-        for above, row in zip(rows, rows[1:], strict=False):
-            # The name of a block stands on its first row alone, and sorting would part them.
-            row[0] = row[0] or above[0]
-        yield HtmlTable(
-            columns=_row(head),
-            rows=[[_cell(text) for text in row] for row in rows],
-            caption=caption,
-            notes=[*before[:-1], *(blocks[place + 1 :] if last else ())],
-            downloads=downloads if number == 0 else (),
-        )
+    n_tables = sum(block.startswith("|") for block in blocks)
+    chapter, heading, notes, number = "", "", [], 0
+    for place, block in enumerate(blocks):
+        if block.startswith("## "):
+            chapter, heading = block.strip("# "), ""
+        elif block.startswith("#") or re.fullmatch(r"\*\*[^*\n]+\*\*", block):
+            heading = block.strip("#* ")
+        elif block.startswith("|"):
+            head, _, *body = block.splitlines()
+            rows = [_row(line) for line in body]
+            for above, row in itertools.pairwise(rows):
+                # The name of a block stands on its first row alone, and sorting would part them.
+                row[0] = row[0] or above[0]
+            number += 1
+            below = blocks[place + 1 :] if number == n_tables else []
+            yield HtmlTable(
+                columns=[column.strip("*") for column in _row(head)],
+                rows=[[_cell(cell) for cell in row] for row in rows],
+                caption=": ".join(filter(None, [chapter, heading])) or caption,
+                notes=[note.replace("**", "") for note in (*notes, *below)],
+                downloads=downloads if number == 1 else (),
+            )
+            notes = []
+        else:
+            notes.append(block)
 
 
 def _row(line: str) -> list[str]:
@@ -245,6 +266,8 @@ def _row(line: str) -> list[str]:
 
 
 def _cell(text: str) -> Cell:
+    strong = text.startswith("**")
+    text = text.strip("*") if strong else text
     number = re.match(r"^[−-]?\d+(\.\d+)?(e[−-]?\d+)?", text)
     order = float(number[0].replace("−", "-")) if number else "" if text == "—" else text
-    return Cell(text, order)
+    return Cell(text, order, strong=strong)

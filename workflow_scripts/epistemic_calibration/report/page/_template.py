@@ -111,7 +111,7 @@ _PARTS = """\
 {% macro table(t) %}
 <div class="scroll">
 <table class="sortable display compact">
-<caption>{{ t.caption }}</caption>
+{% if t.caption %}<caption>{{ t.caption }}</caption>{% endif %}
 <thead><tr>
 {% for column in t.columns %}<th scope="col">{{ column }}</th>{% endfor %}
 </tr></thead>
@@ -121,7 +121,8 @@ _PARTS = """\
 {% for cell in row %}
 <td{% if cell.drawn %} class="number"{% endif %}
 {%- if cell.order is not none %} data-order="{{ cell.order }}"{% endif %}>
-{{ cell.text }}
+{% if cell.strong %}<strong>{{ cell.text }}</strong>{% else %}{{ cell.text }}{% endif %}
+
 {% if cell.drawn %}
 <svg class="drawn" viewBox="-4 0 108 12" preserveAspectRatio="none" aria-hidden="true">
 <line class="axis" x1="0" y1="11" x2="100" y2="11"/>
@@ -170,7 +171,10 @@ _PARTS = """\
 
 {% macro body(s) %}
 {% if s.lead %}<p class="lead">{{ s.lead }}</p>{% endif %}
-{% for text in s.paragraphs %}<p class="answer">{{ text }}</p>{% endfor %}
+{% for name, texts in s.answers %}
+{% if name %}<h3>{{ name }}</h3>{% endif %}
+{% for text in texts %}<p class="answer">{{ text }}</p>{% endfor %}
+{% endfor %}
 {% for text in s.warnings %}<p class="warning">{{ text }}</p>{% endfor %}
 {% if s.facts %}
 <dl>{% for name, value in s.facts %}<dt>{{ name }}</dt><dd>{{ value }}</dd>{% endfor %}</dl>

@@ -61,9 +61,9 @@ def predictions_page(result: Evaluation, name: str) -> str:
             "Answers",
             f"Intervals: {level}, of the sampling of inputs. Points are percentage points of "
             f"probability, root mean square.",
-            paragraphs=[
-                f"Is the mean right? {said['mean']}",
-                f"Is the uncertainty of the right size? {said['size']}",
+            answers=[
+                ("Is the mean right?", [said["mean"]]),
+                ("Is the uncertainty of the right size?", [said["size"]]),
             ],
             warnings=result.warnings,
         ),

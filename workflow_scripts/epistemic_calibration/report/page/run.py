@@ -177,7 +177,7 @@ class _Page:
         return render(title, subtitle, sections, list(self.labels))
 
     def _answers(self) -> Section:
-        paragraphs, warnings = [], []
+        answers, warnings = [], []
         for dataset in self.run.datasets:
             judged = {
                 name: label
@@ -185,9 +185,9 @@ class _Page:
                 if name in dataset.methods and dataset.methods[name]["family"] != "control"
             }
             found = self.numbers[dataset.name]
-            several = f"{dataset.name}. " if len(self.run.datasets) > 1 else ""
-            paragraphs.append(several + answer_on_mean(found, judged, _alike(dataset)))
-            paragraphs.append(answer_on_size(found, judged))
+            name = dataset.name if len(self.run.datasets) > 1 else ""
+            of_both = answer_on_mean(found, judged, _alike(dataset)), answer_on_size(found, judged)
+            answers.append((name, of_both))
             for content in dataset.tables.values():
                 for table in read_markdown(content):
                     warnings += [
@@ -204,7 +204,7 @@ class _Page:
             "answers",
             "Answers",
             lead,
-            paragraphs=paragraphs,
+            answers=answers,
             warnings=list(dict.fromkeys(warnings)),
         )
 
@@ -484,12 +484,18 @@ class _Page:
         )
 
     def _paper(self) -> Section:
-        tables = []
+        tables, texts = [], []
         for name, content in self.run.tables.items():
-            if name.endswith(".md"):
-                csv = name.removesuffix(".md") + ".csv"
-                tables += read_markdown(content, downloads=[Download(csv, self.run.tables[csv])])
-        return Section("paper", "Beside the paper", tables=tables, folded=True)
+            if not name.endswith(".md"):
+                continue
+            csv = name.removesuffix(".md") + ".csv"
+            caption = csv.removesuffix(".csv").replace("_", " ").capitalize()
+            files = [Download(csv, self.run.tables[csv])]
+            found = list(read_markdown(content, caption=caption, downloads=files))
+            tables += found
+            if not found:
+                texts.append((caption, content))
+        return Section("paper", "Beside the paper", tables=tables, texts=texts, folded=True)
 
     def _autoencoder(self) -> list[Picture]:
         return [picture for dataset in self.run.datasets for picture in dataset.pictures]

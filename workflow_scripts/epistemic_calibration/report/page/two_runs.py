@@ -232,7 +232,7 @@ def two_runs_page(a: RunFolder, b: RunFolder, names: tuple[str, str]) -> str:
             "Intervals are of the mean difference, B less A, paired by task and seed (Student's "
             "t over these): they tell a shift from the spread over tasks, and do not cover the "
             "sampling of test inputs.",
-            paragraphs=[answer],
+            answers=[("", [answer])],
             warnings=list(_lacking(a, b, names)),
         ),
         Section("chart", "Picture", charts=[chart]),
