@@ -28,12 +28,14 @@ rule all:
         multiext("results/tables/paper_comparison", ".csv", ".md"),
         toy_results("toy"),
         multiext("results/tables/claims", ".csv", ".md"),
+        page_file("all"),
 
 
 rule demo:
     input:
         dataset_results("digits"),
         toy_results("toy_demo"),
+        page_file("demo"),
 
 
 rule toy:

@@ -392,6 +392,11 @@ def figure_files():
     return files
 
 
+def flatten(paths):
+    """Paths from lists of paths and of lists of them."""
+    return [p for path in paths for p in ([path] if isinstance(path, str) else path)]
+
+
 def encoder_figures(dataset):
     """The figures of a data set's encoders, where they have something to show."""
     # The demo's data set need not be in the configuration.
@@ -408,6 +413,40 @@ def encoder_figures(dataset):
     ]
 
 
+def page_file(page):
+    """The page of a data set, of the demo, or of the benchmark (``all``)."""
+    return "results/report.html" if page == "all" else f"results/{page}/report.html"
+
+
+#: What there is a page of.
+PAGES = [*CONFIG.datasets, *(["demo"] if "digits" in CONFIG.datasets else []), "all"]
+
+
+def page_inputs(page):
+    """What a page is made of, by the names that its stage has for them."""
+    datasets, toy = plan.page_contents(page)
+    seed = CONFIG.seeds[0]
+    paper = ["paper_comparison.csv", "paper_comparison.md", "claims.csv", "claims.md"]
+    figures = [path for d in datasets for path in flatten(encoder_figures(d))]
+    return {
+        "scores": [path for d in datasets for path in table_inputs(d)],
+        "diagnostics": [f"results/{d}/seed{seed}/diagnostics.json" for d in datasets],
+        "tables": [
+            path
+            for d in datasets
+            for path in [
+                *expand(table_files("results/tables"), dataset=d),
+                *multiext(f"results/tables/{d}_comparisons", ".csv", ".md"),
+                *multiext(f"results/runtimes/{d}", ".csv", ".md"),
+            ]
+            if path.endswith((".csv", ".md"))
+        ],
+        "paper": [f"results/tables/{name}" for name in paper] if page == "all" else [],
+        "figures": [path for path in figures if path.endswith(".png")],
+        "toy": [path for path in flatten(toy_results(toy)) if path.endswith(".png")] if toy else [],
+    }
+
+
 def dataset_results(dataset):
     """Everything that a target named after a data set makes."""
     return [
@@ -417,6 +456,7 @@ def dataset_results(dataset):
         encoder_figures(dataset),
         multiext(f"results/runtimes/{dataset}", ".csv", ".md", ".tex"),
         "results/config.resolved.yaml",
+        page_file(dataset),
     ]
 
 

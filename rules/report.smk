@@ -251,3 +251,65 @@ rule resolved_config:
         "Writing the resolved configuration"
     shell:
         python("resolved_config.py") + " --config {output:q}"
+
+
+rule diagnostics:
+    input:
+        compared=lambda wildcards: expand(
+            "results/{{dataset}}/seed{{seed}}/scores/{method}.npz",
+            method=plan.methods(wildcards.dataset),
+        ),
+        labels="results/{dataset}/labels.npz",
+        images="results/{dataset}/images.npz",
+    output:
+        "results/{dataset}/seed{seed}/diagnostics.json",
+    log:
+        "results/logs/{dataset}/seed{seed}/diagnostics.log",
+    benchmark:
+        "results/benchmarks/{dataset}/seed{seed}/diagnostics.tsv"
+    conda:
+        "../envs/page.yaml"
+    threads: CONFIG.threads
+    resources:
+        mem_mb=growing(2000),
+        runtime=growing(10),
+    params:
+        spec=spec("diagnostics"),
+    message:
+        "Looking where the methods err on {wildcards.dataset}, seed {wildcards.seed}"
+    shell:
+        python("diagnostics.py") + " --compared {input.compared:q} --labels {input.labels:q}"
+        " --images {input.images:q} --diagnostics {output:q}"
+
+
+# What a page is made of is known from its name alone, so each is a rule of its own. The manifest
+# is no input: each run begins with a line there.
+for _page in PAGES:
+
+    rule:
+        name:
+            f"page_{_page}"
+        input:
+            **page_inputs(_page),
+            config="results/config.resolved.yaml",
+        output:
+            page_file(_page),
+        log:
+            f"results/logs/page_{_page}.log",
+        benchmark:
+            f"results/benchmarks/page_{_page}.tsv"
+        conda:
+            "../envs/page.yaml"
+        threads: CONFIG.threads
+        resources:
+            mem_mb=growing(2000),
+            runtime=growing(10),
+        params:
+            spec=spec("page", page=_page),
+        message:
+            f"Making the page {page_file(_page)}"
+        shell:
+            python("page.py") + " --scores {input.scores:q} --diagnostics {input.diagnostics:q}"
+            " --tables {input.tables:q} --paper {input.paper:q} --figures {input.figures:q}"
+            " --toy {input.toy:q} --config {input.config:q} --manifest results/manifest.jsonl"
+            " --page {output:q}"

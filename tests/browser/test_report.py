@@ -25,8 +25,8 @@ pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not instal
 @pytest.fixture(scope="module")
 def report(finished, tmp_path_factory):
     project = finished.copy(tmp_path_factory.mktemp("report") / "work")
-    project.run("--report", "results/report.html")
-    return project.folder / "results" / "report.html"
+    project.run("--report", "results/snakemake.html")
+    return project.folder / "results" / "snakemake.html"
 
 
 def browse(report, folder, *options):

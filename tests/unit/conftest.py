@@ -25,7 +25,7 @@ def one_job_per_stage(tmp_path):
     for task in range(10):
         (tmp_path / f"{task}.npz").write_bytes(b"")
     one = {"dataset": "digits", "seed": 0, "method": "eknn"}
-    one |= {"toy": "toy", "experiment": "eece_per_method"}
+    one |= {"toy": "toy", "experiment": "eece_per_method", "page": "all"}
     jobs = {}
     for name, stage in stages().items():
         wildcards = [key for key in inspect.signature(stage.needs).parameters if key != "plan"]

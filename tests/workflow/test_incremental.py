@@ -111,6 +111,18 @@ def test_editing_the_figures_reruns_no_score(project):
     assert project.planned() == ["Drawing the figures of digits"]
 
 
+def test_editing_the_page_remakes_the_pages_alone(project):
+    package = project.folder / "workflow_scripts" / "epistemic_calibration"
+    edit(package / "report" / "page" / "_charts.py")
+    assert project.planned() == [
+        "Making the page results/digits/report.html",
+        "Making the page results/report.html",
+    ]
+    edit(package / "report" / "page" / "thumbnails.py")
+    assert "Looking where the methods err on digits, seed 0" in project.planned()
+    assert steps(project.planned()) == []
+
+
 def test_comments_and_docstrings_rerun_nothing(project):
     scripts = project.folder / "workflow_scripts"
     for path in sorted(scripts.rglob("*.py")):
@@ -126,7 +138,10 @@ def test_a_new_table_makes_tables_only(project):
     text = (tables / "by_eece.py").read_text()
     (tables / "another.py").write_text(text.replace('SUFFIX = "_by_eece"', 'SUFFIX = "_another"'))
     shutil.copy(project.folder / "report/by_eece.rst", project.folder / "report/another.rst")
-    assert project.planned("digits") == ["Making the tables of digits"]
+    assert project.planned("digits") == [
+        "Making the page results/digits/report.html",
+        "Making the tables of digits",
+    ]
     project.run("digits")
     made = (project.folder / "results/tables/digits_another.md").read_text()
     assert made == (project.folder / "results/tables/digits_by_eece.md").read_text()
@@ -190,7 +205,11 @@ def test_the_data_set_of_the_demo_need_not_be_configured(project):
 def test_tasks_per_job_reruns_nothing(project):
     for size in (1, 3, 10):
         project.configure(lambda c, size=size: c.update(tasks_per_job=size))
-        assert project.planned() == ["Writing the resolved configuration"]
+        assert project.planned() == [
+            "Making the page results/digits/report.html",
+            "Making the page results/report.html",
+            "Writing the resolved configuration",
+        ]
 
 
 def test_the_order_of_keys_reruns_nothing(project):

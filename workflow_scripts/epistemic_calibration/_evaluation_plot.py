@@ -140,18 +140,32 @@ def reliability(
 
     With groups, the interval is of as many labels as there are groups in the quantile.
     """
-    from scipy.stats import norm
-
     bins = np.unique(quantile_bins(mean, n_bins), return_inverse=True)[1]
     n = np.bincount(bins)
     predicted, frequency = (np.bincount(bins, weights=v) / n for v in (mean, y))
     if groups is not None:
         n = np.bincount(np.unique(np.stack([bins, groups]), axis=1)[0])
+    low, high = wilson_interval(frequency, n, level)
+    return predicted, frequency, low, high
+
+
+def wilson_interval(
+    frequency: np.ndarray | float, n: np.ndarray | float, level: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return Wilson's interval of frequencies among n, which need not be whole.
+
+    Examples
+    --------
+    >>> low, high = wilson_interval(0.5, 100, 0.95)
+    >>> round(float(low), 3), round(float(high), 3)
+    (0.404, 0.596)
+    """
+    from scipy.stats import norm
+
     z2 = norm.ppf(0.5 + level / 2) ** 2
     centre = (frequency + z2 / (2 * n)) / (1 + z2 / n)
     half = np.sqrt(z2 * (frequency * (1 - frequency) / n + z2 / (4 * n**2))) / (1 + z2 / n)
-    low, high = np.minimum(centre - half, frequency), np.maximum(centre + half, frequency)
-    return predicted, frequency, low, high
+    return np.minimum(centre - half, frequency), np.maximum(centre + half, frequency)
 
 
 def size_curve(e: Evaluation, inputs: _Inputs) -> SecondOrderCurve:

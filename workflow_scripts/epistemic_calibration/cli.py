@@ -108,6 +108,13 @@ def build_parser() -> argparse.ArgumentParser:
     compare.add_argument("--json", action="store_true", help="print JSON instead of a summary")
     _settings(compare)
 
+    page = _command(commands, "page", _page, "make a page of a file of predictions, or two runs")
+    page.add_argument(
+        "paths", nargs="+", metavar="PATH", help=f"{_FILE}, or two folders of results of runs"
+    )
+    page.add_argument("--output", metavar="PATH", required=True, help=".html")
+    _settings(page)
+
     check = _command(
         commands, "check-method", _check_method, "check a method of one's own against its contract"
     )
@@ -205,6 +212,42 @@ def _plot(options: argparse.Namespace) -> int:
             "plot needs matplotlib: pip install 'epistemic-calibration[plot]'"
         ) from None
     _evaluated(options).plot(output)
+    return 0
+
+
+def _page(options: argparse.Namespace) -> int:
+    from importlib.util import find_spec
+
+    from epistemic_calibration.files import write_text
+
+    output = _checked_output(options.output, (".html",))
+    folders = [path for path in options.paths if Path(path).is_dir()]
+    if len(options.paths) != (2 if folders else 1) or len(folders) not in (0, 2):
+        raise UsageError(
+            "page takes one file of predictions, or two folders of results; to compare two files "
+            f"use compare; got {', '.join(options.paths)}"
+        )
+    needed = ("altair", "itables", "jinja2", "vl_convert", *(["yaml"] if folders else []))
+    if missing := [name for name in needed if find_spec(name) is None]:
+        raise UsageError(
+            f"page needs {', '.join(missing)}: pip install 'epistemic-calibration[page]'"
+        )
+    if folders:
+        from epistemic_calibration.report.page.two_runs import read_run, two_runs_page
+
+        names = [Path(path).resolve().name for path in folders]
+        names = folders if names[0] == names[1] else names
+        page = two_runs_page(*map(read_run, folders), tuple(names))
+    else:
+        from epistemic_calibration.evaluation import Evaluation
+        from epistemic_calibration.report.page.predictions import predictions_page
+
+        (options.file,) = options.paths
+        result = _evaluated(options)
+        if not isinstance(result, Evaluation):
+            raise ValueError(f"{options.file}: page shows predictions of two classes, not of more")
+        page = predictions_page(result, Path(options.file).stem)
+    write_text(output, page)
     return 0
 
 

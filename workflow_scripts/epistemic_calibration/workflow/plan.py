@@ -284,6 +284,18 @@ class Plan:
         """Return what a toy experiment is run with, one table each: methods, then controls."""
         return load_experiment(experiment).runs(getattr(self.config, toy)[experiment]["methods"])
 
+    def page_contents(self, page: str) -> tuple[list[str], str | None]:
+        """Return the data sets of a page, and its toy experiments: ``toy``, ``toy_demo`` or None.
+
+        Parameters
+        ----------
+        page : str
+            A data set; ``demo``; or ``all``, the benchmark.
+        """
+        if page == "all":
+            return list(self.config.benchmark), "toy"
+        return (["digits"], "toy_demo") if page == "demo" else ([page], None)
+
     # Specs
 
     def fit_stage(self, method: str) -> str:

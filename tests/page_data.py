@@ -1,0 +1,114 @@
+"""A run to make pages of: two data sets, four methods, names that must stay text."""
+
+import copy
+import functools
+
+import numpy as np
+import pandas as pd
+
+from epistemic_calibration.registry import available, load
+from epistemic_calibration.report.page.diagnostics import diagnose
+from epistemic_calibration.report.page.run import DatasetResults, RunResults
+from epistemic_calibration.report.page.thumbnails import first_values, thumbnail
+from epistemic_calibration.scoring import Scorer, rows_of_all_tasks, rows_of_methods
+
+#: What a browser would run if it were not text.
+SCRIPT = "<script>window.hacked = 1</script>"
+IMAGE = '"><img src=x onerror="window.hacked=1">'
+METHODS = {
+    "random_forest": {"label": f"Forest {IMAGE}", "family": "active"},
+    "laplace": {"label": SCRIPT, "family": "active"},
+    "eknn": {"label": "EK-NN", "family": "illustrative"},
+    "base_rate": {"label": "Base rate", "family": "control"},
+}
+SETTINGS = {
+    "n_bins": 10,
+    "binning": "quantile",
+    "ece_n_bins": 10,
+    "corrected_n_bins": 10,
+    "corrected_binning": "nested",
+    "confidence_level": 0.95,
+    "n_resamples": 99,
+    "recalibration": False,
+    "random_state": 0,
+}
+
+
+def hypotheses_of(method, p, rng):
+    logits = np.log(p / (1 - p))[:, None]
+    if method == "base_rate":
+        return np.full((len(p), 4), p.mean())
+    bold, spread = {"random_forest": (1, 0.5), "laplace": (2, 0.3), "eknn": (2.5, 1)}[method]
+    return 1 / (1 + np.exp(-bold * (logits + rng.normal(0, spread, (len(p), 12)))))
+
+
+def dataset_results(name, tasks, *, several_labels, images, n=300, seed=0):
+    """Scores, diagnostics and tables as the workflow makes them."""
+    rng = np.random.default_rng(seed)
+    truth = rng.beta(1, 2, (len(tasks), n))
+    labels = (rng.random(truth.shape) < truth).astype(np.uint8)
+    rows, compared = [], {}
+    for method in METHODS:
+        summaries, arrays = [], []
+        for task, p, y in zip(tasks, truth, labels, strict=True):
+            given = {"y_true": y, "hypotheses": hypotheses_of(method, p, rng)}
+            if several_labels:
+                given |= {"n_positive": rng.binomial(20, p), "n_labels": np.full(n, 20)}
+            scorer = Scorer(given, SETTINGS)
+            fits = {"r_hat_max": 1.01} if method == "laplace" else {}
+            rows += [{"method": method, "task": task, **row} for row in scorer.rows(fits)]
+            summaries.append(scorer.summaries())
+            arrays.append(scorer.compared())
+        together = rows_of_all_tasks(summaries, SETTINGS)
+        rows += [{"method": method, "task": None, **row} for row in together]
+        compared[method] = {key: np.stack([of[key] for of in arrays]) for key in arrays[0]}
+    bounds = rows_of_methods(list(labels), compared, SETTINGS)
+    rows += [{"task": None, **row} for row in bounds]
+    scores = pd.DataFrame(rows).assign(dataset=name, seed=0)
+    diagnostics = {
+        method: diagnose(labels, arrays, tasks, confidence_level=0.95)
+        for method, arrays in compared.items()
+    }
+    pixels = rng.integers(0, 256, (n, 8, 8, 3), dtype=np.uint8)
+    for found in diagnostics.values():
+        for shown in (shown for carrier in found["top_bins"] for shown in carrier["inputs"]):
+            row = shown["row"]
+            values = {"image": thumbnail(pixels[row])}
+            shown |= values if images else {"values": first_values(pixels[row].ravel())}
+            shown["class"] = SCRIPT
+    tables = {}
+    for table in available("epistemic_calibration.report.tables"):
+        module = load("epistemic_calibration.report.tables", table)
+        made = module.make(scores, name, METHODS, tasks=tasks, seeds=[0], n_resamples=99)
+        for ending, content in made.contents().items():
+            if ending != ".tex":
+                tables[f"{table}{ending}"] = content
+    pairs = pd.DataFrame([("random_forest", "laplace", 0.4)], columns=["method", "other", "p_holm"])
+    return DatasetResults(
+        name=name,
+        scores=scores,
+        methods=METHODS,
+        tasks=tasks,
+        seeds=[0],
+        diagnostics=diagnostics,
+        tables=tables,
+        differences=pairs,
+    )
+
+
+def run_results():
+    return copy.deepcopy(_run_results())
+
+
+@functools.cache
+def _run_results():
+    return RunResults(
+        [
+            dataset_results("pets", ["cat", IMAGE], several_labels=True, images=True),
+            dataset_results(SCRIPT, [SCRIPT, "dog"], several_labels=False, images=False, seed=1),
+        ],
+        config=f"datasets: {{{SCRIPT}: }}\n",
+        manifest='{"run_id": "1", "event": "start", "time": "2026-01-01T00:00:00+00:00", '
+        '"arguments": ["--cores", "1", "<b>pets</b>"], "commit": null, "dirty": null, '
+        '"versions": {"python": "3.11"}, "machine": {"platform": "Linux", "cores": 2}}\n',
+    )

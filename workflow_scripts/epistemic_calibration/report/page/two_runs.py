@@ -1,0 +1,326 @@
+"""The page of two runs side by side: what moved."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from epistemic_calibration.report.page import _charts
+from epistemic_calibration.report.page._answers import listed
+from epistemic_calibration.report.page._html import Cell, Download, HtmlTable, Section, render
+from epistemic_calibration.report.page._scores import decimals, labels_of
+from epistemic_calibration.report.page._theme import shapes
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_KEY = ["dataset", "method", "metric"]
+_LEVEL = 0.95
+
+
+@dataclass(frozen=True)
+class RunFolder:
+    """What there is of a run in a folder of results.
+
+    Attributes
+    ----------
+    name : str
+    scores : DataFrame
+        Tidy.
+    methods : dict
+        By name: ``{"label": ..., "family": ...}``.
+    config : dict
+        The resolved configuration, empty if the folder has none.
+    manifest : list of dict
+    """
+
+    name: str
+    scores: pd.DataFrame
+    methods: dict[str, dict[str, str]]
+    config: dict[str, Any]
+    manifest: list[dict[str, Any]]
+
+
+def read_run(folder: str | Path) -> RunFolder:
+    """Read the scores of a folder of results.
+
+    Parameters
+    ----------
+    folder : path
+        The folder ``results`` of a run.
+
+    Raises
+    ------
+    ValueError
+        If it has no scores, or a file in it cannot be read; the message names it.
+    """
+    import pandas as pd
+    import yaml
+
+    folder = Path(folder)
+    patterns = ("*/seed*/scores/*.csv", "*/seed*/bounds.csv")
+    paths = sorted(path for pattern in patterns for path in folder.glob(pattern))
+    if not paths:
+        raise ValueError(
+            f"{folder}: no scores; a folder of results has DATASET/seedSEED/scores/METHOD.csv"
+        )
+    names = dict.fromkeys(("dataset", "method", "scope", "task", "metric"), str)
+    tables = []
+    for path in paths:
+        try:
+            table = pd.read_csv(path, dtype=names, keep_default_na=False, na_values=[""])
+        except (OSError, ValueError) as error:
+            raise ValueError(f"{path} cannot be read: {error}") from error
+        lacking = {*names, "seed", "value"} - set(table)
+        if lacking:
+            raise ValueError(f"{path} is no table of scores: it lacks {', '.join(sorted(lacking))}")
+        tables.append(table)
+    scores = pd.concat(tables, ignore_index=True)
+    path = folder / "config.resolved.yaml"
+    config = {}
+    if path.is_file():
+        try:
+            config = yaml.safe_load(path.read_text(encoding="utf-8"))
+        except yaml.YAMLError as error:
+            raise ValueError(f"{path} cannot be read: {error}") from error
+    known = {**config.get("methods", {}), **config.get("controls", {})}
+    methods = {
+        name: {"label": known.get(name, {}).get("label", name)}
+        for name in sorted(set(scores["method"]))
+    }
+    manifest = folder / "manifest.jsonl"
+    lines = manifest.read_text(encoding="utf-8").splitlines() if manifest.is_file() else []
+    return RunFolder(
+        folder.resolve().name, scores, methods, config, [json.loads(x) for x in lines if x.strip()]
+    )
+
+
+def moves(a: pd.DataFrame, b: pd.DataFrame) -> pd.DataFrame:
+    """Return what moved between two runs, the largest relative move first.
+
+    Parameters
+    ----------
+    a, b : DataFrame
+        Tidy scores.
+
+    Returns
+    -------
+    DataFrame
+        dataset, method, metric; ``a`` and ``b``, means over what both have; ``difference``, b less
+        a; ``low``, ``high``: a 95 % interval of it from the differences of tasks and seeds
+        (Student's t), NaN where there are fewer than two or all are the same; ``n_pairs``;
+        ``relative``: \\|difference\\| over the larger of \\|a\\| and \\|b\\|.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> columns = ["dataset", "method", "metric", "scope", "task", "seed", "value"]
+    >>> a = pd.DataFrame([("d", "m", "eece", "task", t, 0, 0.5) for t in "xy"], columns=columns)
+    >>> moved = moves(a, a.assign(value=[0.7, 0.8]))
+    >>> moved[["difference", "n_pairs"]].round(6).values.tolist()
+    [[0.25, 2.0]]
+    """
+    import pandas as pd
+
+    from epistemic_calibration.scoring import METRICS
+
+    shown = [
+        metric.name
+        for metric in METRICS.values()
+        if metric.kind == "score" and not metric.name.endswith(("_low", "_high"))
+    ]
+    rows = []
+    for scope in ("task", "all_tasks"):
+        index = [*_KEY, "seed", *(["task"] if scope == "task" else [])]
+        chosen = [
+            run[(run["scope"] == scope) & run["metric"].isin(shown)].set_index(index)["value"]
+            for run in (a, b)
+        ]
+        pairs = pd.concat(dict(zip("ab", chosen, strict=True)), axis=1, join="inner").dropna()
+        pairs = pairs[np.isfinite(pairs).all(axis=1)]
+        for key, of_key in pairs.groupby(level=_KEY):
+            rows.append((scope, *key, *_move(of_key)))
+    columns = ["scope", *_KEY, "a", "b", "difference", "low", "high", "n_pairs"]
+    table = pd.DataFrame(rows, columns=columns)
+    # What is estimated of all tasks together is the mean of the tasks where there are these.
+    table = table.drop_duplicates(_KEY, keep="first")
+    largest = table[["a", "b"]].abs().max(axis=1)
+    table["relative"] = (table["difference"].abs() / largest.where(largest > 0)).fillna(0.0)
+    order = table.sort_values("relative", ascending=False, kind="stable")
+    return order.drop(columns="scope").reset_index(drop=True)
+
+
+def _move(pairs: pd.DataFrame) -> tuple[float, ...]:
+    from scipy.stats import ttest_1samp
+
+    differences = (pairs["b"] - pairs["a"]).to_numpy()
+    low = high = math.nan
+    if len(differences) > 1 and np.ptp(differences) > 0:
+        low, high = ttest_1samp(differences, 0).confidence_interval(_LEVEL)
+    means = float(pairs["a"].mean()), float(pairs["b"].mean())
+    return (*means, float(differences.mean()), float(low), float(high), len(differences))
+
+
+def two_runs_page(a: RunFolder, b: RunFolder, names: tuple[str, str]) -> str:
+    """Return the page of two runs as HTML.
+
+    Parameters
+    ----------
+    a, b : RunFolder
+    names : tuple of str
+        What the runs are called.
+
+    Raises
+    ------
+    ValueError
+        If they share no score.
+    ModuleNotFoundError
+        If a library of the extra ``page`` is missing.
+    """
+    from epistemic_calibration.scoring import METRICS
+
+    table = moves(a.scores, b.scores)
+    if table.empty:
+        raise ValueError(f"{names[0]} and {names[1]} share no data set, method and task")
+    methods = labels_of({**a.methods, **b.methods})
+    methods = {name: label for name, label in methods.items() if name in set(table["method"])}
+    datasets = list(dict.fromkeys(table["dataset"]))
+    metrics = {m.name: m for m in METRICS.values() if m.name in set(table["metric"])}
+    moved = int((table["difference"] != 0).sum())
+    beyond = table[(table["low"] > 0) | (table["high"] < 0)]
+    answer = (
+        f"{moved:,} of {len(table):,} numbers differ; {len(beyond):,} of them by more than their "
+        f"interval over tasks and seeds allows for."
+    )
+    if moved:
+        top = table.iloc[0]
+        answer += (
+            f" The largest move: {metrics[top.metric].label} of {methods[top.method]} on "
+            f"{top.dataset}, {_text(top, metrics)}."
+        )
+    places = {name: str(k) for k, name in enumerate(datasets)}
+    chart = _charts.two_runs(
+        [
+            {
+                "data": places[row.dataset],
+                "method": methods[row.method],
+                "metric": row.metric,
+                "a": row.a,
+                "b": row.b,
+                "text": _text(row, metrics),
+            }
+            for row in table.itertuples()
+        ],
+        data={place: name for name, place in places.items()},
+        methods=methods,
+        shapes=shapes(list(methods)),
+        metrics={name: metric.label for name, metric in metrics.items()},
+        metric="tece_corrected" if "tece_corrected" in metrics else next(iter(metrics)),
+        names=names,
+        description="One point per method; on the dashed line nothing has moved.",
+    )
+    sections = [
+        Section(
+            "answers",
+            "What moved",
+            "Intervals are of the mean difference, B less A, paired by task and seed (Student's "
+            "t over these): they tell a shift from the spread over tasks, and do not cover the "
+            "sampling of test inputs.",
+            answers=[("", [answer])],
+            warnings=list(_lacking(a, b, names)),
+        ),
+        Section("chart", "Picture", charts=[chart]),
+        Section("moves", "All numbers", tables=[_moves_table(table, methods, metrics)]),
+        _changes(a, b, names),
+    ]
+    title = f"Two runs: {names[0]} and {names[1]}"
+    subtitle = f"A is {names[0]}, B is {names[1]}."
+    return render(title, subtitle, sections, list(methods))
+
+
+def _text(row: Any, metrics: Mapping[str, Any]) -> str:
+    digits = metrics[row.metric].digits
+    text = f"{decimals(row.a, digits)} → {decimals(row.b, digits)}"
+    if math.isfinite(row.low):
+        ends = f"{decimals(row.low, digits)}, {decimals(row.high, digits)}"
+        text += f" (difference {decimals(row.difference, digits)} [{ends}])"
+    return text
+
+
+def _moves_table(
+    table: pd.DataFrame, methods: Mapping[str, str], metrics: Mapping[str, Any]
+) -> HtmlTable:
+    rows = []
+    for row in table.itertuples():
+        digits = metrics[row.metric].digits
+        limits = "—"
+        if math.isfinite(row.low):
+            limits = f"{decimals(row.low, digits)} to {decimals(row.high, digits)}"
+        rows.append(
+            [
+                Cell(row.dataset),
+                Cell(methods[row.method]),
+                Cell(metrics[row.metric].label),
+                *(
+                    Cell(decimals(value, digits), float(value))
+                    for value in (row.a, row.b, row.difference)
+                ),
+                Cell(limits, "" if limits == "—" else float(row.low)),
+                Cell(str(row.n_pairs), int(row.n_pairs)),
+                Cell(f"{100 * row.relative:.1f}\N{NO-BREAK SPACE}%", float(row.relative)),
+            ]
+        )
+    headings = ["Data set", "Method", "Metric", "A", "B", "B − A", "Interval", "Pairs", "Relative"]
+    return HtmlTable(
+        headings,
+        rows,
+        "Every number that both runs have, the largest relative move first",
+        notes=["Relative: the difference over the larger of both values."],
+        downloads=[Download("moves.csv", table.to_csv(index=False))],
+    )
+
+
+def _lacking(a: RunFolder, b: RunFolder, names: tuple[str, str]) -> Iterator[str]:
+    pairs = [set(zip(r.scores["dataset"], r.scores["method"], strict=True)) for r in (a, b)]
+    for name, only in zip(names, (pairs[0] - pairs[1], pairs[1] - pairs[0]), strict=True):
+        if only:
+            yield f"In {name} alone: {listed([f'{m} on {d}' for d, m in sorted(only)])}."
+
+
+def _changes(a: RunFolder, b: RunFolder, names: tuple[str, str]) -> Section:
+    flat = [dict(_flat(run.config)) for run in (a, b)]
+    keys = [k for k in {**flat[0], **flat[1]} if flat[0].get(k) != flat[1].get(k)]
+    rows = [[Cell(k), *(Cell(of_run.get(k, "—")) for of_run in flat)] for k in keys]
+    tables = []
+    if rows:
+        tables.append(HtmlTable(["Setting", "A", "B"], rows, "Settings that differ"))
+    facts = [] if rows else [("Settings", _no_difference(a, b))]
+    for letter, run in zip("AB", (a, b), strict=True):
+        starts = [line for line in run.manifest if line["event"] == "start"]
+        if starts:
+            last = starts[-1]
+            versions = ", ".join(f"{k} {v}" for k, v in last["versions"].items())
+            changed = ", with changes" if last["dirty"] else ""
+            code = f"{last['commit'] or 'no repository'}{changed}"
+            facts.append((f"{letter}, {last['time']}", f"code {code}; {versions}"))
+    return Section("settings", "Settings and code", facts=facts, tables=tables)
+
+
+def _no_difference(a: RunFolder, b: RunFolder) -> str:
+    if not (a.config and b.config):
+        return "not known: a folder lacks config.resolved.yaml"
+    return "the same in both"
+
+
+def _flat(value: Any, prefix: str = "") -> Iterator[tuple[str, str]]:
+    if isinstance(value, dict):
+        for name, inside in value.items():
+            yield from _flat(inside, f"{prefix}.{name}" if prefix else str(name))
+    else:
+        yield prefix, json.dumps(value, ensure_ascii=False)

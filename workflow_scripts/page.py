@@ -1,0 +1,145 @@
+"""Make the page of a data set, of the demo, or of the whole benchmark, from their results."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from epistemic_calibration.workflow.stage import Needs, Stage
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    datasets: dict[str, dict[str, Any]]
+
+
+def needs(plan, page):
+    from epistemic_calibration.latents import load_encoder
+    from epistemic_calibration.registry import available, load, registered_files
+
+    package = "epistemic_calibration.report.tables"
+    suffixes = [load(package, name).SUFFIX for name in available(package)]
+    datasets, toy = plan.page_contents(page)
+    seeds = plan.config.seeds
+    paper = ("paper_comparison", "claims") if page == "all" else ()
+    drawn = [d for d in datasets if load_encoder(plan.config.datasets[d].encoder).reconstructs]
+    inputs = {
+        "scores": [f for d in datasets for f in plan.table_fingerprints(d)],
+        "diagnostics": [
+            plan.fingerprint("diagnostics", dataset=d, seed=seeds[0]) for d in datasets
+        ],
+        "tables": [
+            plan.fingerprint(stage, dataset=d)
+            for d in datasets
+            for stage in ("tables", "comparisons", "runtimes")
+        ],
+        "paper": [plan.fingerprint(stage) for stage in paper],
+        "figures": [
+            plan.fingerprint("encoder_figures", dataset=d, seed=seed)
+            for d in drawn
+            for seed in seeds
+        ],
+        "toy": [
+            plan.fingerprint("toy_figures", toy=toy, experiment=experiment)
+            for experiment in (getattr(plan.config, toy) if toy else ())
+        ],
+        "config": plan.fingerprint("resolved_config"),
+    }
+    settings = Settings(
+        datasets={
+            d: {
+                "methods": plan.methods_shown(plan.methods(d)),
+                "tasks": list(plan.tasks(d)),
+                "seeds": list(seeds),
+                # The name of another data set may begin in the same way.
+                "tables": [d, *(f"{d}{suffix}" for suffix in (*suffixes, "_comparisons"))],
+                "confidence_level": plan.config.datasets[d].scores.confidence_level,
+            }
+            for d in datasets
+        }
+    )
+    return Needs(settings, inputs, sources=registered_files("epistemic_calibration.scoring"))
+
+
+def step(job):
+    import json
+    from copy import deepcopy
+    from pathlib import Path
+
+    from epistemic_calibration.files import write_text
+    from epistemic_calibration.report.page._html import Picture
+    from epistemic_calibration.report.page.run import DatasetResults, RunResults, run_page
+    from epistemic_calibration.workflow.result_files import read_tables
+
+    scores = read_tables(job.inputs.scores)
+    read = [json.loads(Path(path).read_text("utf-8")) for path in job.inputs.diagnostics]
+    diagnostics = {found["dataset"]: found["methods"] for found in read}
+    datasets = []
+    for name, settings in deepcopy(job.settings.datasets).items():
+        stems = settings.pop("tables")
+        tables = texts_of(path for path in job.inputs.tables if Path(path).stem in stems)
+        figures = [Path(path) for path in job.inputs.figures if Path(path).parent.name == name]
+        (pairs,) = (path for path in job.inputs.tables if path.endswith(f"/{name}_comparisons.csv"))
+        datasets.append(
+            DatasetResults(
+                name=name,
+                scores=scores[scores["dataset"] == name],
+                diagnostics=diagnostics[name],
+                tables=tables,
+                differences=read_tables([pairs]),
+                pictures=[
+                    Picture.read(path, *described(path.stem, name)) for path in sorted(figures)
+                ],
+                **settings,
+            )
+        )
+    toy = [Path(path) for path in sorted(job.inputs.toy)]
+    manifest = Path(job.inputs.manifest)
+    page = run_page(
+        RunResults(
+            datasets,
+            tables=texts_of(job.inputs.paper),
+            pictures=[Picture.read(path, *described_toy(path.stem)) for path in toy],
+            config=Path(job.inputs.config).read_text("utf-8"),
+            # Written by the run itself, before its first job.
+            manifest=manifest.read_text("utf-8") if manifest.is_file() else "",
+        )
+    )
+    write_text(job.outputs.page, page)
+
+
+def texts_of(paths):
+    """Return the content of tables by a name that says which they are."""
+    from pathlib import Path
+
+    found = {}
+    for path in map(Path, sorted(paths)):
+        folder = f"{path.parent.name}/" if path.parent.name != "tables" else ""
+        found[f"{folder}{path.name}"] = path.read_text("utf-8")
+    return found
+
+
+def described(stem, dataset):
+    kind, _, seed = stem.rpartition("_seed")
+    what = {
+        "autoencoder_loss": "training loss of the autoencoder by epoch",
+        "reconstructions": "one test image of each class, above its reconstruction",
+    }[kind]
+    text = f"{dataset}, seed {seed}: {what}"
+    return text, text
+
+
+def described_toy(experiment):
+    text = f"Toy experiment {experiment.replace('_', ' ')}, for which P(Y = 1 | x) is known"
+    return text, text
+
+
+STAGE = Stage(
+    Settings,
+    needs,
+    step,
+    inputs=("scores*", "diagnostics*", "tables*", "paper*", "figures*", "toy*", "config"),
+    outputs=("page",),
+    unchecked=("manifest",),
+)
+
+if __name__ == "__main__":
+    STAGE.run()
