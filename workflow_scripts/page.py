@@ -20,7 +20,7 @@ def needs(plan, page):
     datasets, toy = plan.page_contents(page)
     seeds = plan.config.seeds
     paper = ("paper_comparison", "claims") if page == "all" else ()
-    drawn = [d for d in datasets if load_encoder(plan.config.datasets[d].encoder).reconstructs]
+    drawn = [d for d in datasets if load_encoder(plan.encoding(d).encoder).reconstructs]
     inputs = {
         "scores": [f for d in datasets for f in plan.table_fingerprints(d)],
         "diagnostics": [
