@@ -70,7 +70,14 @@ def loss_curve(
     with mpl.rc_context(rc_params()):
         figure = Figure(figsize=(width, 0.62 * width))
         ax = figure.subplots()
-        ax.plot(history["epoch"], history["loss"], color="#332288", marker="o", ms=3.5, label="autoencoder")
+        ax.plot(
+            history["epoch"],
+            history["loss"],
+            color="#332288",
+            marker="o",
+            ms=3.5,
+            label="autoencoder",
+        )
         if mean_image is not None:
             ax.axhline(mean_image, color="#555555", lw=1, ls="--", label="mean image")
             figure.legend(loc="outside upper right", ncols=2)

@@ -94,7 +94,9 @@ def sensitivity(
             values = sorted(chosen.loc[chosen["axis"] == variable, "axis_value"].unique())
             axes[-1, j].set_xticks(values, [f"{value:g}" for value in values])
             axes[-1, j].set_xticks([], minor=True)
-        figure.suptitle(f"{drawable(dataset)}: mean{' and range' if with_bands else ''} over tasks", fontsize=8)
+        figure.suptitle(
+            f"{drawable(dataset)}: mean{' and range' if with_bands else ''} over tasks", fontsize=8
+        )
         figure.legend(
             handles=[
                 Line2D([], [], **styles[name].line() | {"ms": 4}, label=labels[name])

@@ -87,19 +87,24 @@ def plot(table: pd.DataFrame, canvas: Canvas) -> Figure:
         _mark_best_of_seeds(ax, part, color)
         ax.set_title(f"{canvas.label(method)} (★ {best})", fontsize=7)
         ax.set(xscale="log", yscale="log", xlabel="", ylabel="")
+    for ax in axes[-1]:
+        ax.set_xlabel("Number of bins")
     for ax in axes.flat[len(methods) :]:
         ax.set_axis_off()
-    figure.supxlabel("Number of bins", fontsize=8)
     figure.supylabel("|EECE − TECE|", fontsize=8)
     line, seeds = {"color": canvas.faint}, canvas.seeds(table)
     handles = [
         canvas.handle(f"mean of {seeds}", marker="o", ms=3.5, lw=1.6, **line),
         canvas.handle("single seeds", lw=0.5, **line),
         canvas.handle("number of bins with the least mean", ls="none", marker="*", ms=8, **line),
-        canvas.handle("best of single seeds (longer: more)", ls="none", marker="|", mew=2.2, **line),
+        canvas.handle(
+            "best of single seeds (longer: more)", ls="none", marker="|", mew=2.2, **line
+        ),
     ]
     if len(reference) and len(methods) > 1:
-        handles.append(canvas.handle(f"mean of {canvas.label(HIGHLIGHTED)}", lw=0.9, ls="--", **line))
+        handles.append(
+            canvas.handle(f"mean of {canvas.label(HIGHLIGHTED)}", lw=0.9, ls="--", **line)
+        )
     figure.legend(handles=handles, loc="outside lower center", ncols=1, fontsize=7)
     return figure
 

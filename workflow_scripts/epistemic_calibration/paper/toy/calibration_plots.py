@@ -79,7 +79,9 @@ def plot(table: pd.DataFrame, canvas: Canvas) -> Figure:
             ax.plot(curve["predicted"], curve["frequency"], color=color, lw=0.6, alpha=0.35)
         ax.scatter(part["predicted"], part["frequency"], s=7, color=color, lw=0, alpha=0.8)
         ece = part.groupby("seed")["ece"].first()
-        ax.set_title(f"{canvas.panel_name(variant)}\nECE {_mean_and_sd(ece)}", fontsize=7.5, linespacing=1.1)
+        ax.set_title(
+            f"{canvas.panel_name(variant)}\nECE {_mean_and_sd(ece)}", fontsize=7.5, linespacing=1.1
+        )
         ax.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02), aspect="equal")
         ax.set_xticks([0, 0.5, 1], ["0", ".5", "1"])
         ax.set_yticks([0, 0.5, 1], ["0", ".5", "1"])

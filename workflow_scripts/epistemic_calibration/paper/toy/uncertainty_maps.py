@@ -120,6 +120,8 @@ def plot(table: pd.DataFrame, canvas: Canvas) -> Figure:
     ValueError
         If the table has more than one seed.
     """
+    import textwrap
+
     import matplotlib.patheffects as effects
     from matplotlib.colors import LogNorm
 
@@ -131,7 +133,7 @@ def plot(table: pd.DataFrame, canvas: Canvas) -> Figure:
     if table["seed"].nunique() > 1:
         raise ValueError(f"table must be of one seed, got {sorted(table['seed'].unique())}")
     methods = list(dict.fromkeys(table["method"]))
-    height = 0.95 + 1.19 * len(methods)
+    height = 0.9 + 1.03 * len(methods)
     figure, axes = canvas.axes(height, len(methods), 2, sharex=True, sharey=True)
     figure.set_layout_engine("compressed")
     top = float(table[list(quantities)].max().max())
@@ -154,7 +156,9 @@ def plot(table: pd.DataFrame, canvas: Canvas) -> Figure:
                 ax.plot(points["x1"], points["x2"], ls="none", zorder=3, **look)
             ax.set(aspect="equal", xticks=[-5, 0, 5], yticks=[-5, 0, 5])
             ax.grid(False)
-        row[0].set_ylabel(f"{canvas.label(method)}\nx₂")
+        # No longer than a panel is high.
+        name = "\n".join(textwrap.wrap(canvas.label(method), 20))
+        row[0].set_ylabel(f"{name}\nx₂", fontsize=7)
     bar = figure.colorbar(image, ax=axes, fraction=0.05, pad=0.02, extend="min", aspect=30)
     bar.set_label("EU, or expected squared error")
     for ax, title in zip(axes[0], quantities.values(), strict=True):

@@ -142,9 +142,7 @@ def _place(points: Points, labels: Mapping[str, str]) -> list[tuple[np.ndarray, 
     _, chosen = min(descend(start) for start in range(n_points))
     if any(hidden(i, chosen)[place] > _TOLERATED for i, place in enumerate(chosen)):
         return None
-    return [
-        (candidates[i][place], bool(radii[place] > 10)) for i, place in enumerate(chosen)
-    ]
+    return [(candidates[i][place], bool(radii[place] > 10)) for i, place in enumerate(chosen)]
 
 
 def _write(

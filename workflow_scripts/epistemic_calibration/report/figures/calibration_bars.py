@@ -16,12 +16,12 @@ from epistemic_calibration.report._names import drawable
 from epistemic_calibration.report.figures._axes import (
     GREY,
     Methods,
+    contain,
     label_rows,
     order_by,
     replicates,
     rows,
     short,
-    contain,
     symlog,
 )
 from epistemic_calibration.report.style import FULL_WIDTH, MethodStyle, method_styles, rc_params
