@@ -30,15 +30,21 @@ def step(job):
     from epistemic_calibration.data import Dataset
     from epistemic_calibration.latents import load_encoder
     from epistemic_calibration.report._saving import save_figure
-    from epistemic_calibration.report.autoencoder_figures import loss_curve, reconstructions
+    from epistemic_calibration.report.autoencoder_figures import (
+        loss_curve,
+        loss_of_mean_image,
+        reconstructions,
+    )
     from epistemic_calibration.workflow.provenance import read_npz
 
-    images, _ = read_npz(job.inputs.images, ["x_test"])
+    images, _ = read_npz(job.inputs.images, ["x_train", "x_test"])
     labels, _ = read_npz(job.inputs.labels, ["y_test", "class_names"])
     encoder = load_encoder(job.settings.encoder).load(job.inputs.weights)
     encoder.device = "cpu"
     loss, _, drawn, _ = job.outputs.figures
-    save_figure(loss_curve(pd.read_csv(job.inputs.loss)), loss.removesuffix(".png"))
+    mean_image = loss_of_mean_image(images["x_train"])
+    figure = loss_curve(pd.read_csv(job.inputs.loss), mean_image=mean_image)
+    save_figure(figure, loss.removesuffix(".png"))
     y_test = labels["y_test"]
     shown = [np.flatnonzero(y_test == k)[0] for k in np.unique(y_test)]
     originals = Dataset.pixels(images["x_test"][shown])

@@ -4,7 +4,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from epistemic_calibration.report.autoencoder_figures import loss_curve, reconstructions
+from epistemic_calibration.report.autoencoder_figures import (
+    loss_curve,
+    loss_of_mean_image,
+    reconstructions,
+)
 
 
 def test_loss_curve():
@@ -14,6 +18,29 @@ def test_loss_curve():
     assert ax.get_ylim()[0] == 0
     with pytest.raises(ValueError, match="epoch and loss"):
         loss_curve(history.rename(columns={"loss": "mse"}))
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.float32])
+def test_the_loss_of_the_mean_image_is_the_variance_of_the_pixels(dtype):
+    images = np.random.default_rng(0).integers(0, 256, size=(2500, 4, 4, 1)).astype(np.uint8)
+    expected = (images / 255).var(axis=0).mean()
+    images = images if dtype is np.uint8 else (images / 255).astype(dtype)
+    assert loss_of_mean_image(images) == pytest.approx(expected, rel=1e-5)
+
+
+def test_the_loss_curve_shows_the_mean_image():
+    figure = loss_curve(pd.DataFrame({"epoch": [1, 2], "loss": [0.03, 0.01]}), mean_image=0.05)
+    (ax,) = figure.axes
+    assert list(ax.lines[1].get_ydata()) == [0.05, 0.05]
+    assert ax.get_ylim()[0] == 0 and ax.get_ylim()[1] > 0.05
+    labels = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert labels == ["autoencoder", "mean image"]
+
+
+def test_class_names_are_drawn_as_they_are():
+    figure = reconstructions(np.zeros((3, 8, 8)), np.zeros((3, 8, 8)), ["$x$", "a\nb", "$"])
+    figure.draw_without_rendering()
+    assert [ax.get_title() for ax in figure.axes[:3]] == [r"\$x\$", "a b", r"\$"]
 
 
 @pytest.mark.parametrize(

@@ -9,13 +9,14 @@ import numpy as np
 import pandas as pd
 import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.colors import to_rgb
-from matplotlib.text import Annotation
+from matplotlib.cbook import is_math_text
+from matplotlib.text import Annotation, Text
 from PIL import Image
 
 from epistemic_calibration.registry import load
 from epistemic_calibration.report import FIGURES
 from epistemic_calibration.report._metrics import metric_label
+from epistemic_calibration.report._names import drawable
 from epistemic_calibration.report._saving import save_figure
 from epistemic_calibration.report.figures import (
     calibration_bars,
@@ -25,7 +26,12 @@ from epistemic_calibration.report.figures import (
     error_against_uncertainty,
     two_questions,
 )
-from epistemic_calibration.report.style import COLUMN_WIDTH, PAPER_METHODS, method_styles
+from epistemic_calibration.report.style import (
+    COLUMN_WIDTH,
+    FULL_WIDTH,
+    PAPER_METHODS,
+    method_styles,
+)
 
 ROOT = Path(__file__).parents[2]
 METHODS = {
@@ -124,19 +130,35 @@ def test_one_task_and_one_seed():
         draw(scores, "toy", METHODS).draw_without_rendering()
 
 
-def test_bars_start_at_zero_and_end_at_the_mean():
+def test_dots_show_every_task_and_the_mean_within_the_axes():
     scores = make_scores()
     figure = calibration_bars.draw(scores, "toy", METHODS)
-    assert figure.get_figwidth() == COLUMN_WIDTH
-    assert [ax.get_xlabel() for ax in figure.axes] == ["ECE", "EECE"]
-    means = scores[scores["metric"] == "eece"].groupby("method")["value"].mean().sort_values()
-    bars = figure.axes[1].patches
-    np.testing.assert_allclose([bar.get_width() for bar in bars], means)
-    assert {bar.get_x() for bar in bars} == {0}
-    assert figure.axes[1].get_xlim()[0] == 0
-    colors = [bar.get_facecolor()[:3] for bar in bars]
+    assert figure.get_figwidth() == FULL_WIDTH
+    assert [ax.get_xlabel() for ax in figure.axes] == ["ECE", "EECE", "Corrected TECE"]
+    assert not any(ax.patches for ax in figure.axes)
     styles = method_styles(METHODS)
-    assert colors == [to_rgb(styles[name].color) for name in means.index]
+    for ax, metric in zip(figure.axes, ("ece", "eece", "tece_corrected"), strict=True):
+        chosen = scores[scores["metric"] == metric]
+        for name, style in styles.items():
+            own = [line for line in ax.lines if line.get_color() == style.color]
+            tasks = chosen[chosen["method"] == name].groupby("task")["value"].mean()
+            (dots,) = [line for line in own if len(line.get_xdata()) == len(tasks) > 2]
+            np.testing.assert_allclose(sorted(dots.get_xdata()), sorted(tasks))
+            (mean,) = [line for line in own if line.get_marker() == style.marker]
+            np.testing.assert_allclose(mean.get_xdata(), [tasks.mean()])
+            # Dots are not hidden by the mean.
+            assert mean.get_ydata()[0] - dots.get_ydata()[0] > 0.2
+        low, high = ax.get_xlim()
+        drawn = np.concatenate([line.get_xdata() for line in ax.lines])
+        assert low < drawn.min() and drawn.max() < high
+
+
+def test_dots_have_intervals_of_all_tasks():
+    scores = pd.concat([make_scores(), size_scores(True)])
+    ax = calibration_bars.draw(scores, "toy", METHODS).axes[2]
+    bars = [list(line.get_xdata()) for line in ax.lines if line.get_linewidth() == 2]
+    expected = [[0.5 * t, 2 * t] for t in sorted(0.2 * mean + 1e-4 for mean in MEANS.values())]
+    np.testing.assert_allclose(sorted(bars), expected)
 
 
 def test_a_method_without_scores_keeps_its_row():
@@ -187,22 +209,137 @@ def test_map_of_zeros_only():
     assert set(labels) == {entry["label"] for entry in METHODS.values()}
 
 
-def test_labels_of_crowded_points_do_not_overlap():
-    names = list(PAPER_METHODS)
-    methods = {name: {"label": name.replace("_", " "), "family": "active"} for name in names}
-    rng = np.random.default_rng(1)
+def map_scores(spread, seed, names=PAPER_METHODS):
+    rng = np.random.default_rng(seed)
     rows = [
-        ("toy", 0, name, "0", metric, 0.01 * np.exp(rng.normal(0, 0.3)))
+        ("toy", 0, name, "0", metric, 0.01 * np.exp(rng.normal(0, spread)))
         for name, metric in itertools.product(names, ["ece", "eece"])
     ]
     columns = ["dataset", "seed", "method", "task", "metric", "value"]
-    scores = pd.DataFrame(rows, columns=columns).assign(scope="task")
-    figure = calibration_map.draw(scores, "toy", methods)
-    boxes = labels_of(figure)
-    assert len(boxes) == len(names)
+    return pd.DataFrame(rows, columns=columns).assign(scope="task")
+
+
+@pytest.mark.parametrize(("spread", "seed"), [(2, 1), (2, 2), (0.3, 1), (0.01, 1)])
+def test_labels_are_nearest_to_their_own_marker_or_in_a_legend(spread, seed):
+    methods = {n: {"label": n.replace("_", " "), "family": "active"} for n in PAPER_METHODS}
+    figure = calibration_map.draw(map_scores(spread, seed), "toy", methods)
+    boxes, (ax,) = labels_of(figure), figure.axes
+    if figure.legends:
+        assert not boxes
+        listed = {text.get_text() for text in figure.legends[0].get_texts()}
+        assert listed == {method["label"] for method in methods.values()}
+        assert spread < 1
+        return
+    assert spread > 0.1
+    assert len(boxes) == len(methods)
+    styles = method_styles(methods)
+    places = {
+        methods[name]["label"]: ax.transData.transform(line.get_xydata()[0])
+        for name, style in styles.items()
+        for line in ax.lines
+        if line.get_marker() == style.marker
+    }
+
+    def distance(box, place):
+        gap = np.maximum(
+            [box.x0 - place[0], box.y0 - place[1]], [place[0] - box.x1, place[1] - box.y1]
+        )
+        return np.hypot(*gap.clip(min=0))
+
+    for label, box in boxes.items():
+        nearest = min(places, key=lambda other: distance(box, places[other]))
+        assert nearest == label
+        assert distance(box, places[label]) > 0
     for a, b in itertools.combinations(boxes.values(), 2):
         common = a.intersection(a, b)
         assert common is None or common.width * common.height < 0.03 * a.width * a.height
+
+
+def test_a_map_has_a_place_for_more_methods_than_the_paper():
+    names = [*PAPER_METHODS, "swag", "evidential", *(f"user_{i}" for i in range(6))]
+    methods = {name: {"label": name, "family": "active"} for name in names}
+    figure = calibration_map.draw(map_scores(0.2, 0, names), "toy", methods)
+    before = figure.get_figheight()
+    listed = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert sorted(listed) == sorted(names)
+    renderer = FigureCanvasAgg(figure).get_renderer()
+    figure.draw_without_rendering()
+    legend = figure.legends[0].get_window_extent(renderer)
+    assert legend.y1 < figure.axes[0].get_tightbbox(renderer).y0 + 1
+    assert legend.y0 >= 0 and legend.x0 >= 0 and legend.x1 <= figure.bbox.x1
+    assert before == figure.get_figheight()
+
+
+def test_markers_at_the_same_place_are_all_seen():
+    scores = make_scores().query("metric in ('ece', 'eece')").assign(value=0.01)
+    (ax,) = calibration_map.draw(scores, "toy", METHODS).axes
+    styles = method_styles(METHODS).values()
+    sizes = [
+        line.get_markersize()
+        for line in ax.lines
+        if line.get_marker() in [style.marker for style in styles]
+    ]
+    # The first is drawn first, beneath.
+    assert sizes == sorted(sizes, reverse=True)
+    assert len(set(sizes)) == len(METHODS)
+
+
+@pytest.mark.parametrize("draw", [calibration_map.draw, calibration_maps.draw, two_questions.draw])
+def test_whiskers_end_within_the_axes(draw):
+    scores = pd.concat([make_scores(), size_scores(True)])
+    # From a value that no logarithm has.
+    scores.loc[(scores["method"] == "centroids") & (scores["task"] == "0"), "value"] = -0.001
+    for ax in draw(scores, "toy", METHODS).axes:
+        (left, right), (bottom, top) = ax.get_xlim(), ax.get_ylim()
+        colors = [style.color for style in method_styles(METHODS).values()]
+        whiskers = [line for line in ax.lines if line.get_color() in colors]
+        assert len(whiskers) >= 2 * len(METHODS)
+        for line in whiskers:
+            x, y = line.get_xydata().T
+            assert left < x.min() <= x.max() < right
+            assert bottom < y.min() <= y.max() < top
+
+
+def test_a_map_says_what_its_whiskers_are():
+    scores = pd.concat([make_scores(), size_scores(True)])
+    figure = calibration_maps.draw(scores, "toy", METHODS)
+    assert "ECE: smallest to largest" in figure.get_suptitle()
+    assert "Corrected TECE: 95 % interval of the mean" in figure.get_suptitle()
+    x = 0.2 * MEANS["centroids"] + 1e-4
+    color = method_styles(METHODS)["centroids"].color
+    ends = [line.get_xdata() for line in figure.axes[1].lines if line.get_color() == color]
+    assert any(np.allclose(pair, [0.5 * x, 2 * x]) for pair in ends if len(pair) == 2)
+    assert figure.get_suptitle() != calibration_map.draw(scores, "toy", METHODS).get_suptitle()
+
+
+STRANGE = ["a_$x$", "50 %", "<b>", "line\nbreak", "$", r"\$\frac$", "Дождь", "日本", "x^{2", "a\tb"]
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_any_label_can_be_drawn_as_it_is(name):
+    draw = load("epistemic_calibration.report.figures", name).draw
+    scores = pd.concat([make_scores(), size_scores(True)])
+    for four in (STRANGE[:4], STRANGE[4:8], STRANGE[6:]):
+        methods = {
+            n: {**method, "label": label}
+            for (n, method), label in zip(METHODS.items(), four, strict=True)
+        }
+        with warnings.catch_warnings():
+            # Such as of a glyph that the font lacks.
+            warnings.simplefilter("error")
+            figure = draw(scores, "toy", methods)
+            figure.draw_without_rendering()
+        texts = {text.get_text() for text in figure.findobj(Text)}
+        assert {drawable(label) for label in four} <= texts
+
+
+def test_names_differ_in_figures_as_they_do_in_the_configuration():
+    shown = [drawable(name) for name in STRANGE]
+    assert len(set(shown)) == len(STRANGE)
+    assert not any(is_math_text(text) for text in shown)
+    assert all(len(text.splitlines()) == 1 for text in shown)
+    # What is drawn has its dollar signs back.
+    assert drawable("a_$x$").replace(r"\$", "$") == "a_$x$"
 
 
 def test_maps_share_axes():
@@ -213,11 +350,22 @@ def test_maps_share_axes():
     assert (first.get_xlabel(), second.get_xlabel()) == ("EECE", "Corrected TECE")
 
 
-def test_parts_are_shares_of_their_sum():
-    (ax, _) = eece_parts.draw(make_scores(), "toy", METHODS).axes
-    widths = [bar.get_width() for bar in ax.patches]
-    # Three methods; the control has neither part, so no bar.
-    np.testing.assert_allclose(widths, [0.3, 0.7] * 3)
+def test_parts_are_where_their_values_are_and_nothing_is_no_bar():
+    scores = make_scores()
+    (ax, _) = eece_parts.draw(scores, "toy", METHODS).axes
+    assert not ax.patches
+    means = scores.groupby(["metric", "method"])["value"].mean()
+    for name, style in method_styles(METHODS).items():
+        own = [line for line in ax.lines if line.get_markeredgecolor() == style.color]
+        at = {line.get_marker(): float(line.get_xdata()[0]) for line in own}
+        assert at["o"] == pytest.approx(means["eece_calibration", name])
+        assert at["s"] == pytest.approx(means["eece_dispersion", name])
+    low, high = ax.get_xlim()
+    drawn = np.concatenate([line.get_xdata() for line in ax.lines])
+    assert low < drawn.min() and drawn.max() < high
+    # The control has neither part, so nothing off 0.
+    row = [line for line in ax.lines if set(line.get_ydata()) == {len(METHODS) - 1}]
+    assert {float(x) for line in row for x in line.get_xdata()} == {0.0}
 
 
 def test_missing_metrics_are_named():

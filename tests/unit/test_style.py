@@ -6,9 +6,11 @@ import numpy as np
 import pytest
 from matplotlib.colors import to_rgb
 
+from epistemic_calibration.methods import available_methods
 from epistemic_calibration.report.style import PAPER_METHODS, method_styles
 
-CONTROLS = ("oracle", "base_rate", "label_shuffled_ensemble")
+CONTROLS = ("oracle", "base_rate", "label_shuffled_ensemble", "venn_abers")
+EXTENDED = tuple(name for name in available_methods() if name not in (*PAPER_METHODS, *CONTROLS))
 
 # Machado, Oliveira & Fernandes (2009), severity 1, on linear RGB.
 BLINDNESS = {
@@ -47,7 +49,8 @@ def lab(color, matrix):
 
 @pytest.mark.parametrize("kind", BLINDNESS)
 def test_colors_can_be_told_apart(kind):
-    names = [*PAPER_METHODS, *CONTROLS]
+    names = [*PAPER_METHODS, *CONTROLS, *EXTENDED]
+    assert len(names) >= 17
     styles = method_styles(names)
     assert list(styles) == names
     assert len({style.marker for style in styles.values()}) == len(names)
@@ -57,16 +60,16 @@ def test_colors_can_be_told_apart(kind):
 
 
 def test_styles_do_not_depend_on_the_company():
-    everything = method_styles([*CONTROLS, "a_new_one", *reversed(PAPER_METHODS)])
+    everything = method_styles([*CONTROLS, *EXTENDED, "a_new_one", *reversed(PAPER_METHODS)])
     for name, style in everything.items():
         assert method_styles([name])[name] == style
 
 
 def test_further_methods_have_styles_of_their_own():
-    names = [*PAPER_METHODS, *CONTROLS, *(f"user_{i}" for i in range(20))]
+    names = [*PAPER_METHODS, *CONTROLS, *EXTENDED, *(f"user_{i}" for i in range(20))]
     styles = method_styles(names)
     assert len({(style.color, style.marker) for style in styles.values()}) == len(names)
-    fixed = {styles[name].color for name in (*PAPER_METHODS, *CONTROLS)}
+    fixed = {styles[name].color for name in (*PAPER_METHODS, *CONTROLS, *EXTENDED)}
     assert not fixed & {styles[f"user_{i}"].color for i in range(20)}
     with pytest.raises(ValueError, match="21 names"):
         method_styles([*names, "one_too_many"])

@@ -61,6 +61,8 @@ def draw(e: ClassEvaluation, inputs: ClassInputs, path: str | Path | None) -> Fi
 
 
 def _classes(axes: Axes, e: ClassEvaluation) -> None:
+    from epistemic_calibration.report._names import drawable
+
     axes.set(title="Each class", xlabel="Corrected TECE, in points")
     if e.classwise is None:
         axes.text(0.5, 0.5, "too few inputs", ha="center", transform=axes.transAxes)
@@ -74,7 +76,7 @@ def _classes(axes: Axes, e: ClassEvaluation) -> None:
     place = np.arange(len(order))
     ends = [np.maximum(value - low, 0), np.maximum(high - value, 0)]
     axes.errorbar(value, place, xerr=ends, fmt="o", color=COLOR, elinewidth=1)
-    axes.set_yticks(place, [e.class_names[c][:12] for c in order])
+    axes.set_yticks(place, [drawable(e.class_names[c][:12]) for c in order])
     axes.set_xlim(left=0)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from epistemic_calibration.report._names import drawable
 from epistemic_calibration.report.style import (
     COLUMN_WIDTH,
     MethodStyle,
@@ -19,11 +20,15 @@ if TYPE_CHECKING:
     import numpy as np
     import pandas as pd
     from matplotlib.figure import Figure
+    from matplotlib.lines import Line2D
 
     from epistemic_calibration.paper.toy import Experiment
 
 # All points between the least and the largest seed.
 _RANGE = ("pi", 100)
+
+# Of fewer seeds, a band would look like more than it is.
+_SEEDS_OF_A_BAND = 5
 
 
 def draw(
@@ -94,7 +99,17 @@ class Canvas:
 
     def label(self, method: str) -> str:
         """Return what a method is called in the figure."""
-        return self._labels.get(method, method.replace("_", " ").capitalize())
+        return drawable(self._labels.get(method, method.replace("_", " ").capitalize()))
+
+    def panel_name(self, name: str) -> str:
+        """Return a name from the configuration as text that matplotlib draws as it is."""
+        return drawable(name)
+
+    def handle(self, label: str, **options: Any) -> Line2D:
+        """Return an entry of a legend; ``options`` are those of ``Line2D``."""
+        from matplotlib.lines import Line2D
+
+        return Line2D([], [], label=label, **options)
 
     def seeds(self, table: pd.DataFrame) -> str:
         """Return how many seeds a table has, in words such as ``10 seeds``."""
@@ -113,8 +128,8 @@ class Canvas:
     def errors_against(self, table: pd.DataFrame, x: str, x_label: str) -> Figure:
         """Draw EECE and TECE of each method against a column of the table.
 
-        Lines are means over seeds, points the EECE of single seeds, and the band is the
-        range of the EECE.
+        Lines are means over seeds, points single seeds, filled of the EECE and hollow of the
+        TECE. From five seeds on, bands are their range.
         """
         import seaborn as sns
         from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
@@ -123,18 +138,22 @@ class Canvas:
         table = table[table["metric"].isin(["eece", "tece"])]
         figure, axes = self.axes(2.5)
         ax = axes[0, 0]
+        with_bands = table["seed"].nunique() >= _SEEDS_OF_A_BAND
         for method, style in self.styles(table["method"]).items():
             for metric, dashes in (("eece", "-"), ("tece", "--")):
                 part = table[(table["method"] == method) & (table["metric"] == metric)]
-                if metric == "eece":
-                    ax.scatter(part[x], part["value"], s=5, color=style.color, lw=0, alpha=0.45)
+                color = style.color if metric == "eece" else self.ink
+                face = color if metric == "eece" else "white"
+                ax.scatter(
+                    part[x], part["value"], s=7, facecolor=face, edgecolor=color, lw=0.5, zorder=3
+                )
                 sns.lineplot(
                     part,
                     x=x,
                     y="value",
-                    errorbar=_RANGE if metric == "eece" else None,
+                    errorbar=_RANGE if with_bands else None,
                     err_kws={"alpha": 0.15, "lw": 0},
-                    color=style.color if metric == "eece" else self.ink,
+                    color=color,
                     ls=dashes,
                     label=f"{self.label(method)}, {metric.upper()}",
                     ax=ax,
@@ -143,6 +162,7 @@ class Canvas:
         ax.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
         ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
         ax.yaxis.set_minor_locator(NullLocator())
-        ax.set(xlabel=x_label, ylabel=f"Error (mean, range of {self.seeds(table)})")
+        what = "mean, points and range" if with_bands else "mean and points"
+        ax.set(xlabel=x_label, ylabel=f"Error ({what}: {self.seeds(table)})")
         ax.legend()
         return figure

@@ -10,16 +10,46 @@ import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
+from epistemic_calibration.report._names import drawable
 from epistemic_calibration.report.style import COLUMN_WIDTH, FULL_WIDTH, rc_params
 
 
-def loss_curve(history: pd.DataFrame, *, width: float = COLUMN_WIDTH) -> Figure:
-    """Draw the autoencoder's loss against the epoch.
+def loss_of_mean_image(images: np.ndarray) -> float:
+    """Return the mean squared error of reconstructing every image by the mean of all.
+
+    Parameters
+    ----------
+    images : ndarray of shape (n_samples, ...)
+        Pixels in [0, 1], or uint8.
+
+    Examples
+    --------
+    >>> loss_of_mean_image(np.array([[[0.0]], [[1.0]]]))
+    0.25
+    """
+    scale = 255 if images.dtype == np.uint8 else 1
+    total, squares = np.zeros(images.shape[1:]), np.zeros(images.shape[1:])
+    # In blocks: in double precision all images at once take eight times their memory.
+    for start in range(0, len(images), 1000):
+        block = images[start : start + 1000] / scale
+        total += block.sum(axis=0, dtype=float)
+        squares += (block.astype(float) ** 2).sum(axis=0)
+    return float((squares / len(images) - (total / len(images)) ** 2).mean())
+
+
+def loss_curve(
+    history: pd.DataFrame, *, mean_image: float | None = None, width: float = COLUMN_WIDTH
+) -> Figure:
+    """Draw the autoencoder's loss against the epoch, beside that of the mean image.
+
+    An autoencoder that is no better than the mean image has learnt nothing of the images.
 
     Parameters
     ----------
     history : DataFrame
         Columns ``epoch`` and ``loss``, the mean squared error.
+    mean_image : float, optional
+        As returned by `loss_of_mean_image`.
     width : float
         In inches.
 
@@ -40,8 +70,19 @@ def loss_curve(history: pd.DataFrame, *, width: float = COLUMN_WIDTH) -> Figure:
     with mpl.rc_context(rc_params()):
         figure = Figure(figsize=(width, 0.62 * width))
         ax = figure.subplots()
-        ax.plot(history["epoch"], history["loss"], color="#332288", marker="o", ms=3.5)
-        ax.set_ylim(bottom=0)
+        ax.plot(
+            history["epoch"],
+            history["loss"],
+            color="#332288",
+            marker="o",
+            ms=3.5,
+            label="autoencoder",
+        )
+        if mean_image is not None:
+            ax.axhline(mean_image, color="#555555", lw=1, ls="--", label="mean image")
+            figure.legend(loc="outside upper right", ncols=2)
+        # Room for the line above.
+        ax.set_ylim(0, 1.08 * max(history["loss"].max(), mean_image or 0) or None)
         ax.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
         ax.set_xlabel("Epoch")
         ax.set_ylabel("Mean squared error")
@@ -96,7 +137,7 @@ def reconstructions(
                 ax.grid(visible=False)
                 ax.spines[:].set_visible(False)
         for ax, name in zip(axes[0], class_names, strict=True):
-            ax.set_title(name, fontsize=7.5, pad=2)
+            ax.set_title(drawable(name), fontsize=7.5, pad=2)
         axes[0, 0].set_ylabel("image", fontsize=7.5)
         axes[1, 0].set_ylabel("decoded", fontsize=7.5)
     return figure

@@ -9,9 +9,13 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from epistemic_calibration.report._metrics import metric_label
+from epistemic_calibration.report._names import drawable, drawable_labels
 from epistemic_calibration.report.figures._axes import Methods, symlog
 from epistemic_calibration.report.style import FULL_WIDTH, method_styles, rc_params
 from epistemic_calibration.report.tables._selection import ordered_methods
+
+# Bands of more methods hide each other.
+_METHODS_WITH_BANDS = 6
 
 _VARIABLES = {"n_bins": "Number of bins", "n_hypotheses": "Number of hypotheses"}
 
@@ -21,8 +25,9 @@ def sensitivity(
 ) -> Figure:
     """Draw how the estimates change with the number of bins and of hypotheses.
 
-    Lines are means over tasks (and whatever else is repeated), bands reach from the
-    smallest to the largest value. The value axes are linear below 0.001.
+    Lines are means over tasks (and whatever else is repeated). Of up to six methods, bands reach
+    from the smallest to the largest value; more of them hide each other. The value axes are
+    linear below 0.001.
 
     Parameters
     ----------
@@ -57,6 +62,7 @@ def sensitivity(
         raise ValueError(f"dataset={dataset!r} has no finite value; the table has {known}")
     styles = method_styles(methods)
     shown = [name for name in ordered_methods(methods) if name in set(chosen["method"])]
+    labels, with_bands = drawable_labels(methods), len(shown) <= _METHODS_WITH_BANDS
     metrics, variables = list(chosen["metric"].unique()), list(chosen["axis"].unique())
     n_columns = max(2, int(width / 1.5))
     legend_rows = -(-len(shown) // n_columns)
@@ -73,14 +79,9 @@ def sensitivity(
                 lines = panel[panel["method"] == method].groupby("axis_value")["value"]
                 mean = lines.mean()
                 ax.plot(mean.index, mean, **styles[method].line() | {"ms": 3.5})
-                ax.fill_between(
-                    mean.index,
-                    lines.min(),
-                    lines.max(),
-                    color=styles[method].color,
-                    alpha=0.12,
-                    lw=0,
-                )
+                if with_bands:
+                    ends, color = (lines.min(), lines.max()), styles[method].color
+                    ax.fill_between(mean.index, *ends, color=color, alpha=0.12, lw=0)
         for i, metric in enumerate(metrics):
             axes[i, 0].set_ylabel(metric_label(metric))
             for ax in axes[i]:
@@ -93,10 +94,12 @@ def sensitivity(
             values = sorted(chosen.loc[chosen["axis"] == variable, "axis_value"].unique())
             axes[-1, j].set_xticks(values, [f"{value:g}" for value in values])
             axes[-1, j].set_xticks([], minor=True)
-        figure.suptitle(f"{dataset}: mean and range over tasks", fontsize=8)
+        figure.suptitle(
+            f"{drawable(dataset)}: mean{' and range' if with_bands else ''} over tasks", fontsize=8
+        )
         figure.legend(
             handles=[
-                Line2D([], [], **styles[name].line() | {"ms": 4}, label=methods[name]["label"])
+                Line2D([], [], **styles[name].line() | {"ms": 4}, label=labels[name])
                 for name in shown
             ],
             loc="outside lower center",

@@ -29,7 +29,7 @@ PAPER_METHODS = (
     "laplace",
 )
 
-#: Widths of a figure in one column and across the page, in inches.
+#: Widths of a figure in one column of a paper and across both, in inches.
 COLUMN_WIDTH = 3.3
 FULL_WIDTH = 6.8
 
@@ -48,26 +48,43 @@ _PAPER_COLORS = (
 )
 _PAPER_MARKERS = ("X", "o", "s", "P", "D", "^", "v", "<", ">")
 
+# Outlines of markers that matplotlib has no letter for.
+_HOUSE = ((-1, -1), (1, -1), (1, 0.2), (0, 1), (-1, 0.2), (-1, -1))
+_BOW_TIE = ((-1, -0.8), (-1, 0.8), (1, -0.8), (1, 0.8), (-1, -0.8))
+_HOURGLASS = ((-0.8, -1), (0.8, -1), (-0.8, 1), (0.8, 1), (-0.8, -1))
+_DART = ((-1, -1), (0, -0.5), (1, -1), (0, 1), (-1, -1))
+_TRAPEZIUM = ((-1, -0.7), (1, -0.7), (0.4, 0.7), (-0.4, 0.7), (-1, -0.7))
+
 # Controls are black and grey, so that nobody takes them for methods; of the greys, these
 # are far from the colours above for the colour-blind, too.
 _CONTROLS = {
     "oracle": ("#000000", "*"),
     "base_rate": ("#333333", "p"),
     "label_shuffled_ensemble": ("#CCCCCC", "h"),
+    "venn_abers": ("#BBBB88", _HOUSE),
 }
 
-# Further methods: the colours farthest from all the above under simulated protanopia,
-# deuteranopia and tritanopia.
-_FURTHER_COLORS = ("#9900FF", "#22DD22", "#FF33FF", "#6666CC")
-_FURTHER_MARKERS = ("d", "H", "8", r"$\clubsuit$", r"$\spadesuit$")
+# All the colours below are the farthest from those above under simulated protanopia and
+# deuteranopia, of those that stand out from white and are neither black nor grey.
+_EXTENDED = {
+    "gradient_boosting_ensemble": ("#AACC00", "d"),
+    "batch_ensemble": ("#5577FF", _BOW_TIE),
+    "evidential": ("#AA0011", (4, 1, 0)),
+    "swag": ("#55AAFF", _HOURGLASS),
+    "gaussian_process": ("#552266", _DART),
+}
+
+# Methods that the project does not know.
+_FURTHER_COLORS = ("#0000FF", "#9944BB", "#CC6655", "#6666CC")
+_FURTHER_MARKERS = ("8", _TRAPEZIUM, (3, 1, 0), "H", (6, 1, 0))
 
 
 @dataclass(frozen=True)
 class MethodStyle:
-    """How a method is drawn."""
+    """How a method is drawn: its colour, and a marker of any kind that matplotlib knows."""
 
     color: str
-    marker: str
+    marker: Any
 
     def line(self) -> dict[str, Any]:
         """Return the keywords of ``Axes.plot`` and ``Axes.errorbar``."""
@@ -82,7 +99,7 @@ class MethodStyle:
 def method_styles(methods: Iterable[str]) -> dict[str, MethodStyle]:
     """Return the style of each method by name.
 
-    The paper's methods and the controls have fixed styles. Any other name has a place of
+    The methods and controls of the project have fixed styles. Any other name has a place of
     its own among the further styles, found from the name alone; where two names fall on
     the same place, the later one in ``methods`` takes the next that is free. Ask for all
     methods of a configuration together, and the styles agree between figures.
@@ -108,13 +125,13 @@ def method_styles(methods: Iterable[str]) -> dict[str, MethodStyle]:
     MethodStyle(color='#44AA99', marker='D')
     """
     fixed = dict(zip(PAPER_METHODS, zip(_PAPER_COLORS, _PAPER_MARKERS, strict=True), strict=True))
-    fixed |= _CONTROLS
+    fixed |= _CONTROLS | _EXTENDED
     further = [(color, marker) for marker in _FURTHER_MARKERS for color in _FURTHER_COLORS]
     methods = list(dict.fromkeys(methods))
     unknown = [name for name in methods if name not in fixed]
     if len(unknown) > len(further):
         raise ValueError(
-            f"methods has {len(unknown)} names beyond the paper's and the controls'; at most "
+            f"methods has {len(unknown)} names beyond the project's own; at most "
             f"{len(further)} can be told apart in a figure"
         )
     taken: dict[int, str] = {}

@@ -59,10 +59,10 @@ n_train, n_test
 def plot(table: pd.DataFrame, canvas: Canvas) -> Figure:
     """Draw |EECE − TECE| against the number of bins, one panel per method.
 
-    Thick lines are means over seeds, thin ones single seeds. The star is the number of bins
-    with the least mean; the ticks at the top are the best numbers for single seeds, longer
-    where more seeds agree. The deep ensemble, which the paper shows, comes first, and its mean
-    is repeated as a grey dashed line in the other panels.
+    Thick lines with markers are means over seeds, thin ones single seeds. The star is the number
+    of bins with the least mean, also in the title; the ticks at the top are the best numbers for
+    single seeds, longer where more seeds agree. The deep ensemble, which the paper shows, comes
+    first, and its mean is repeated as a grey dashed line in the other panels.
     """
     canvas.require(table, "method", "seed", "metric", "value", "n_bins")
     table = table[table["metric"] == "absolute_difference"]
@@ -70,7 +70,7 @@ def plot(table: pd.DataFrame, canvas: Canvas) -> Figure:
     methods = sorted(styles, key=lambda method: method != HIGHLIGHTED)
     n_columns = min(2, len(methods))
     n_rows = -(-len(methods) // n_columns)
-    figure, axes = canvas.axes(0.45 + 1.35 * n_rows, n_rows, n_columns, sharex=True, sharey=True)
+    figure, axes = canvas.axes(1.0 + 1.35 * n_rows, n_rows, n_columns, sharex=True, sharey=True)
     reference = table[table["method"] == HIGHLIGHTED].groupby("n_bins")["value"].mean()
     for ax, method in zip(axes.flat, methods, strict=False):
         part, color = table[table["method"] == method], styles[method].color
@@ -80,23 +80,32 @@ def plot(table: pd.DataFrame, canvas: Canvas) -> Figure:
             ax.plot(curve["n_bins"], curve["value"], color=color, lw=0.4, alpha=0.4)
         mean = part.groupby("n_bins")["value"].mean()
         best = mean.idxmin()
-        ax.plot(mean.index, mean, color=color, lw=2.4 if method == HIGHLIGHTED else 1.6)
+        ax.plot(mean.index, mean, lw=1.6, ms=3.5, **styles[method].line() | {"markeredgewidth": 0})
         ax.scatter(
-            best, mean[best], s=60, marker="*", color=color, edgecolor=canvas.ink, lw=0.6, zorder=4
+            best, mean[best], s=75, marker="*", color=color, edgecolor=canvas.ink, lw=0.6, zorder=4
         )
         _mark_best_of_seeds(ax, part, color)
-        ax.set_title(
-            f"{canvas.label(method)} (★ {best})",
-            fontsize=6.5,
-            fontweight="bold" if method == HIGHLIGHTED else "normal",
-        )
+        ax.set_title(f"{canvas.label(method)} (★ {best})", fontsize=7)
         ax.set(xscale="log", yscale="log", xlabel="", ylabel="")
+    for ax in axes[-1]:
+        ax.set_xlabel("Number of bins")
     for ax in axes.flat[len(methods) :]:
         ax.set_axis_off()
-    dashed = f"; dashed: {canvas.label(HIGHLIGHTED)}" if len(reference) else ""
-    seeds = canvas.seeds(table)
-    figure.supxlabel(f"Number of bins\n(★ best mean of {seeds}{dashed})", fontsize=8)
     figure.supylabel("|EECE − TECE|", fontsize=8)
+    line, seeds = {"color": canvas.faint}, canvas.seeds(table)
+    handles = [
+        canvas.handle(f"mean of {seeds}", marker="o", ms=3.5, lw=1.6, **line),
+        canvas.handle("single seeds", lw=0.5, **line),
+        canvas.handle("number of bins with the least mean", ls="none", marker="*", ms=8, **line),
+        canvas.handle(
+            "best of single seeds (longer: more)", ls="none", marker="|", mew=2.2, **line
+        ),
+    ]
+    if len(reference) and len(methods) > 1:
+        handles.append(
+            canvas.handle(f"mean of {canvas.label(HIGHLIGHTED)}", lw=0.9, ls="--", **line)
+        )
+    figure.legend(handles=handles, loc="outside lower center", ncols=1, fontsize=7)
     return figure
 
 

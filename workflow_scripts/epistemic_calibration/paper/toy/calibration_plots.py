@@ -67,8 +67,10 @@ def plot(table: pd.DataFrame, canvas: Canvas) -> Figure:
     variants = list(dict.fromkeys(table["variant"]))
     n_columns = min(3 if len(variants) % 2 else 2, len(variants))
     n_rows = -(-len(variants) // n_columns)
-    height = 0.45 + n_rows * (0.55 + 2.7 / n_columns)
+    # Square panels, with titles of three lines.
+    height = 0.45 + n_rows * (0.48 + 2.55 / n_columns)
     figure, axes = canvas.axes(height, n_rows, n_columns, sharex=True, sharey=True)
+    figure.set_layout_engine("compressed")
     for ax, variant in zip(axes.flat, variants, strict=False):
         part = table[table["variant"] == variant]
         color = canvas.styles(part["method"]).popitem()[1].color
@@ -77,7 +79,9 @@ def plot(table: pd.DataFrame, canvas: Canvas) -> Figure:
             ax.plot(curve["predicted"], curve["frequency"], color=color, lw=0.6, alpha=0.35)
         ax.scatter(part["predicted"], part["frequency"], s=7, color=color, lw=0, alpha=0.8)
         ece = part.groupby("seed")["ece"].first()
-        ax.set_title(f"{variant}\nECE {_mean_and_sd(ece)}", fontsize=7.5, linespacing=1.1)
+        ax.set_title(
+            f"{canvas.panel_name(variant)}\nECE {_mean_and_sd(ece)}", fontsize=7.5, linespacing=1.1
+        )
         ax.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02), aspect="equal")
         ax.set_xticks([0, 0.5, 1], ["0", ".5", "1"])
         ax.set_yticks([0, 0.5, 1], ["0", ".5", "1"])

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 #: Half the side of the square that the maps show: both classes to three standard deviations.
 MAP_LIMIT = 8.0
 
+# The least value with a colour of its own, in parts of the largest.
+_LEAST_SHOWN = 1e-4
+
 
 def run(
     method: str,
@@ -108,18 +111,19 @@ def uncertainty_and_error(
 def plot(table: pd.DataFrame, canvas: Canvas) -> Figure:
     """Draw EU(x) beside the expected squared error, one row per method.
 
-    Both panels of a row share one colour scale, linear in the square root, since the
-    uncertainty is often far below the error; each row has its own scale. The white line is
-    p(x) = 1/2; white triangles are positive training points, dark circles negative ones.
+    All panels share one logarithmic colour scale, of four powers of ten up to the largest value;
+    what is smaller, 0 among it, has the darkest colour. The white line is p(x) = 1/2; white
+    triangles are positive training points, dark circles negative ones.
 
     Raises
     ------
     ValueError
         If the table has more than one seed.
     """
+    import textwrap
+
     import matplotlib.patheffects as effects
-    from matplotlib.colors import PowerNorm
-    from matplotlib.ticker import MaxNLocator
+    from matplotlib.colors import LogNorm
 
     quantities = {
         "epistemic_uncertainty": "EU(x)",
@@ -129,42 +133,52 @@ def plot(table: pd.DataFrame, canvas: Canvas) -> Figure:
     if table["seed"].nunique() > 1:
         raise ValueError(f"table must be of one seed, got {sorted(table['seed'].unique())}")
     methods = list(dict.fromkeys(table["method"]))
-    height = 0.5 + 1.19 * len(methods)
+    height = 0.9 + 1.03 * len(methods)
     figure, axes = canvas.axes(height, len(methods), 2, sharex=True, sharey=True)
     figure.set_layout_engine("compressed")
+    top = float(table[list(quantities)].max().max())
+    outline = [effects.withStroke(linewidth=2, foreground=canvas.ink)]
+    norm = LogNorm(_LEAST_SHOWN * (top or 1), top or 1)
     for row, method in zip(axes, methods, strict=True):
         part = table[table["method"] == method]
         grid, training = part[part["kind"] == "grid"], part[part["kind"] == "training"]
-        top = grid[list(quantities)].to_numpy().max()
         for ax, quantity in zip(row, quantities, strict=True):
             values = grid.pivot(index="x2", columns="x1", values=quantity)
             x1, x2 = values.columns.to_numpy(), values.index.to_numpy()
-            norm = PowerNorm(0.5, vmin=0, vmax=top or 1)
+            # Of 0 there is no logarithm.
+            values = values.clip(lower=norm.vmin)
             image = ax.pcolormesh(x1, x2, values, cmap="viridis", norm=norm, rasterized=True)
             p_true = grid.pivot(index="x2", columns="x1", values="p_true")
             line = ax.contour(x1, x2, p_true, levels=[0.5], colors="white", linewidths=0.9)
-            line.set_path_effects([effects.withStroke(linewidth=2, foreground=canvas.ink)])
+            line.set_path_effects(outline)
             for label, points in training.groupby("y"):
-                ax.scatter(
-                    points["x1"],
-                    points["x2"],
-                    s=15,
-                    marker=canvas.class_markers[int(label)],
-                    facecolor=canvas.ink if label == 0 else "white",
-                    edgecolor="white" if label == 0 else canvas.ink,
-                    lw=0.6,
-                    zorder=3,
-                )
+                look = _point(canvas, int(label))
+                ax.plot(points["x1"], points["x2"], ls="none", zorder=3, **look)
             ax.set(aspect="equal", xticks=[-5, 0, 5], yticks=[-5, 0, 5])
             ax.grid(False)
-        row[0].set_ylabel(f"{canvas.label(method)}\nx₂")
-        bar = figure.colorbar(image, ax=row, fraction=0.05, pad=0.02, aspect=14)
-        bar.ax.yaxis.set_major_locator(MaxNLocator(4))
+        # No longer than a panel is high.
+        name = "\n".join(textwrap.wrap(canvas.label(method), 20))
+        row[0].set_ylabel(f"{name}\nx₂", fontsize=7)
+    bar = figure.colorbar(image, ax=axes, fraction=0.05, pad=0.02, extend="min", aspect=30)
+    bar.set_label("EU, or expected squared error")
     for ax, title in zip(axes[0], quantities.values(), strict=True):
         ax.set_title(title)
     for ax in axes[-1]:
         ax.set_xlabel("x₁")
+    handles = [
+        canvas.handle("training point, class 0", ls="none", **_point(canvas, 0)),
+        canvas.handle("training point, class 1", ls="none", **_point(canvas, 1)),
+        canvas.handle("p(x) = 1/2", color="white", lw=0.9, path_effects=outline),
+    ]
+    figure.legend(handles=handles, loc="outside upper center", ncols=2)
     return figure
+
+
+def _point(canvas: Canvas, label: int) -> dict[str, Any]:
+    """Return how a training point is drawn."""
+    face, edge = ("white", canvas.ink) if label else (canvas.ink, "white")
+    marker = canvas.class_markers[label]
+    return {"marker": marker, "ms": 4, "mfc": face, "mec": edge, "mew": 0.6}
 
 
 EXPERIMENT = Experiment(run, plot)

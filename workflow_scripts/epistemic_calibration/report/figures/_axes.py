@@ -9,7 +9,9 @@ import matplotlib as mpl
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 
+from epistemic_calibration.report._names import drawable_labels
 from epistemic_calibration.report.tables._selection import ordered_methods
 
 #: What readers see of methods, by name: label and family.
@@ -32,16 +34,37 @@ def rows(table: Sequence[Any] | pd.DataFrame) -> np.ndarray:
 
 def label_rows(ax: Axes, order: Sequence[str], methods: Methods) -> None:
     """Write the methods' labels beside their rows."""
-    ax.set_yticks(rows(order), [methods[method]["label"] for method in order])
+    labels = drawable_labels(methods)
+    ax.set_yticks(rows(order), [labels[method] for method in order])
     ax.set_ylim(-0.6, len(order) - 0.4)
     ax.tick_params(axis="y", length=0)
 
 
-def symlog(axis: Any) -> None:
+# Below this, the axes of errors are linear.
+_LINEAR_BELOW = 1e-3
+
+
+def symlog(axis: Axis) -> None:
     """Make an axis linear below 0.001 and logarithmic above."""
     set_scale = getattr(axis.axes, f"set_{axis.axis_name}scale")
-    set_scale("symlog", linthresh=1e-3, linscale=0.6)
+    set_scale("symlog", linthresh=_LINEAR_BELOW, linscale=0.9)
     axis.set_minor_locator(mpl.ticker.NullLocator())
+
+
+def contain(axis: Axis, values: Sequence[float]) -> None:
+    """Set the limits of such an axis so that values and the markers on them are within it.
+
+    There are ticks at 0 and at powers of ten, of both signs where needed.
+    """
+    transform = axis.get_transform()
+    at = transform.transform(np.asarray(values, dtype=float))
+    pad = 0.05 * max(np.ptp(at), 1e-3)
+    inverse = transform.inverted().transform
+    low, high = (float(end) for end in inverse(np.array([at.min() - pad, at.max() + pad])))
+    getattr(axis.axes, f"set_{axis.axis_name}lim")(low, high)
+    powers = [10.0**k for k in range(-3, 4)]
+    ticks = [t for t in (*(-p for p in reversed(powers)), 0.0, *powers) if low <= t <= high]
+    axis.set_ticks(ticks, [f"{tick:g}".replace("-", "−") for tick in ticks])
 
 
 def replicates(chosen: pd.DataFrame) -> str:

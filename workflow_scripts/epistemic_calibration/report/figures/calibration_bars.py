@@ -1,4 +1,4 @@
-"""ECE and EECE of every method as bars, with their tasks."""
+"""ECE, EECE and corrected TECE of every method on logarithmic axes, with their tasks."""
 
 from __future__ import annotations
 
@@ -9,20 +9,26 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator
+from matplotlib.lines import Line2D
 
 from epistemic_calibration.report._metrics import metric_label
+from epistemic_calibration.report._names import drawable
 from epistemic_calibration.report.figures._axes import (
     GREY,
     Methods,
+    contain,
     label_rows,
     order_by,
     replicates,
     rows,
     short,
+    symlog,
 )
-from epistemic_calibration.report.style import COLUMN_WIDTH, MethodStyle, method_styles, rc_params
-from epistemic_calibration.report.tables._selection import dataset_scores
+from epistemic_calibration.report.style import FULL_WIDTH, MethodStyle, method_styles, rc_params
+from epistemic_calibration.report.tables._selection import all_tasks_scores, dataset_scores
+
+# Tasks are drawn this much below the middle of a row, their mean above.
+_BELOW, _ABOVE = 0.26, 0.12
 
 
 def draw(
@@ -30,13 +36,14 @@ def draw(
     dataset: str,
     methods: Methods,
     *,
-    metrics: Sequence[str] = ("ece", "eece"),
-    width: float = COLUMN_WIDTH,
+    metrics: Sequence[str] = ("ece", "eece", "tece_corrected"),
+    width: float = FULL_WIDTH,
 ) -> Figure:
-    """Draw metrics as bars, one panel per metric, one row per method (figure 4a of the paper).
+    """Draw metrics, one panel per metric, one row per method (figure 4a of the paper, and more).
 
-    Axes are linear and start at 0, since a bar's length is its value; the mean is printed
-    beside each bar, since the best methods are a hundredth of the worst.
+    A marker is the mean, printed beside the panel; dots are tasks, joined by a thin line. The
+    bar is the confidence interval of the mean, of metrics that have one. Axes are linear below
+    0.001 and logarithmic above, since the best methods are a hundredth of the worst.
 
     Parameters
     ----------
@@ -44,8 +51,14 @@ def draw(
         As in `dataset_scores`. Rows are ordered by the last metric, best on top; a
         method without scores keeps its row, at the bottom.
     metrics : sequence of str
+        Those that no method has scores of have no panel.
     width : float
         In inches.
+
+    Raises
+    ------
+    ValueError
+        If there are no scores of any of the metrics.
 
     Examples
     --------
@@ -58,38 +71,74 @@ def draw(
     ['ECE', 'EECE']
     """
     chosen = dataset_scores(scores, dataset, methods)
+    together = all_tasks_scores(scores, dataset)
+    shown = [metric for metric in metrics if metric in set(chosen["metric"])]
+    if not shown:
+        raise ValueError(
+            f"dataset={dataset!r} has no scores of {', '.join(metrics)}; metrics with scores: "
+            f"{sorted(chosen['metric'].unique())}"
+        )
     styles = method_styles(methods)
-    order = order_by(chosen, metrics[-1], methods)
+    order = order_by(chosen, shown[-1], methods)
     with mpl.rc_context(rc_params()):
-        figure = Figure(figsize=(width, 0.75 + 0.2 * len(order)))
-        axes = figure.subplots(1, len(metrics), sharey=True, squeeze=False)[0]
-        for ax, metric in zip(axes, metrics, strict=True):
-            table = chosen[chosen["metric"] == metric]
-            _draw_bars(ax, table, order, styles)
+        figure = Figure(figsize=(width, 0.95 + 0.23 * len(order)))
+        axes = figure.subplots(1, len(shown), sharey=True, squeeze=False)[0]
+        with_interval = False
+        for ax, metric in zip(axes, shown, strict=True):
+            limits = [f"{metric}_low", f"{metric}_high"]
+            intervals = together[limits] if set(limits) <= set(together) else None
+            with_interval |= intervals is not None
+            _draw_panel(ax, chosen[chosen["metric"] == metric], order, styles, intervals)
             ax.set_xlabel(metric_label(metric))
         label_rows(axes[0], order, methods)
-        figure.suptitle(f"{dataset}: mean ± sd over {replicates(chosen)}; dots: tasks", fontsize=8)
+        dot = {"color": GREY, "markeredgecolor": "#222222", "mew": 0.3}
+        handles = [
+            Line2D([], [], ls="none", marker="o", ms=5, **dot, label="mean, in print"),
+            Line2D([], [], lw=0.6, marker="o", ms=2.8, **dot, label="tasks"),
+        ]
+        if with_interval:
+            handles.append(Line2D([], [], color=GREY, lw=2, label="95 % interval of the mean"))
+        figure.legend(
+            handles=handles,
+            title=f"{drawable(dataset)}: means over {replicates(chosen)}",
+            title_fontsize=8,
+            loc="outside upper center",
+            ncols=len(handles),
+            columnspacing=1.2,
+        )
     return figure
 
 
-def _draw_bars(
-    ax: Axes, table: pd.DataFrame, order: Sequence[str], styles: Mapping[str, MethodStyle]
+def _draw_panel(
+    ax: Axes,
+    table: pd.DataFrame,
+    order: Sequence[str],
+    styles: Mapping[str, MethodStyle],
+    intervals: pd.DataFrame | None,
 ) -> None:
-    widest = table["value"].max() if len(table) else 0.0
+    symlog(ax.xaxis)
+    ends = [0.0]
     for row, method in zip(rows(order), order, strict=True):
         values = table[table["method"] == method]
+        beside = {"transform": ax.get_yaxis_transform(), "va": "center", "fontsize": 7}
         if values.empty:
-            ax.text(0, row, " no scores", va="center", fontsize=7, color=GREY)
+            ax.text(0.03, row, "no scores", color=GREY, **beside)
             continue
-        mean, sd = values["value"].mean(), values["value"].std(ddof=1)
-        tasks = values.groupby("task")["value"].mean()
-        ax.barh(row, mean, height=0.72, color=styles[method].color, lw=0)
-        if np.isfinite(sd):
-            ax.errorbar(mean, row, xerr=sd, color="#222222", lw=0.8, capsize=2, zorder=3)
-        ax.plot(tasks, np.full(len(tasks), row), ".", color="#222222", ms=2, mew=0, alpha=0.6)
-        right = max(mean + np.nan_to_num(sd), tasks.max(), 0.0)
-        ax.text(right + 0.04 * widest, row, short(mean), va="center", fontsize=7)
-    ax.set_xlim(min(0.0, table["value"].min() if len(table) else 0.0), 1.5 * widest or 1.0)
-    ax.xaxis.set_major_locator(MaxNLocator(3, steps=[1, 2, 5, 10]))
-    ax.grid(axis="y", visible=False)
+        mean = values["value"].mean()
+        tasks = values.groupby("task")["value"].mean().to_numpy()
+        line = styles[method].line()
+        ends += [mean, *tasks]
+        ax.plot(
+            [tasks.min(), tasks.max()], [row - _BELOW] * 2, color=line["color"], lw=0.6, zorder=2
+        )
+        dots = {"marker": "o", "ms": 2.8, "mew": 0.3, "mec": "#222222", "color": line["color"]}
+        ax.plot(tasks, np.full(len(tasks), row - _BELOW), ls="none", zorder=3, **dots)
+        if intervals is not None and method in intervals.index:
+            interval = intervals.loc[method].to_numpy(dtype=float)
+            ends += list(interval[np.isfinite(interval)])
+            ax.plot(interval, [row + _ABOVE] * 2, color=line["color"], lw=2, zorder=2)
+        ax.plot(mean, row + _ABOVE, ls="none", zorder=4, **line)
+        ax.text(1.03, row, short(mean), **beside)
+    contain(ax.xaxis, ends)
+    ax.axvline(0, color="#222222", lw=0.6, zorder=1)
     ax.tick_params(axis="y", length=0)

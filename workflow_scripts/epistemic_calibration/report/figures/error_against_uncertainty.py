@@ -10,6 +10,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from epistemic_calibration.report._names import drawable, drawable_labels
 from epistemic_calibration.report.figures._axes import GREY, Methods
 from epistemic_calibration.report.style import FULL_WIDTH, method_styles, rc_params
 from epistemic_calibration.report.tables._selection import ordered_methods
@@ -65,7 +66,7 @@ def draw(
     names = [name for name in ordered_methods(methods) if name in found]
     curves = curves[list(columns)].clip(lower=_SMALLEST)
     top = float(curves.max().max()) * 1.5
-    styles = method_styles(methods)
+    styles, labels = method_styles(methods), drawable_labels(methods)
     n_rows = math.ceil(len(names) / _PER_ROW)
     with mpl.rc_context(rc_params()):
         figure = Figure(figsize=(width, 1.62 * n_rows + 0.5))
@@ -81,13 +82,13 @@ def draw(
                     curve = curves.loc[other]
                     ax.plot(curve[columns[0]], curve[columns[1]], color="#CCCCCC", lw=0.6, zorder=0)
             _draw_curve(ax, curves.loc[name].to_numpy(), styles[name].line(), estimated)
-            ax.set_title(methods[name]["label"])
+            ax.set_title(labels[name])
             # The panels below the last row have no axis of their own.
             ax.tick_params(labelbottom=True)
         figure.supxlabel("Squared error that the uncertainty reports, in tenths by it", fontsize=8)
         figure.supylabel("Squared error made, E[(p* − Δ)²]", fontsize=8)
         what = "estimates, 95 % intervals" if estimated else "bars hold the error (one label each)"
-        figure.suptitle(f"{dataset}: all tasks; {what}; dashed: right size", fontsize=8)
+        figure.suptitle(f"{drawable(dataset)}: all tasks; {what}; dashed: right size", fontsize=8)
     return figure
 
 

@@ -8,8 +8,9 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from epistemic_calibration.report._metrics import metric_label
+from epistemic_calibration.report._names import drawable, drawable_labels
 from epistemic_calibration.report.figures._axes import GREY, Methods
-from epistemic_calibration.report.figures._labels import label_points
+from epistemic_calibration.report.figures._labels import Points, name_points
 from epistemic_calibration.report.figures._maps import LogMargin, draw_point
 from epistemic_calibration.report.style import COLUMN_WIDTH, method_styles, rc_params
 from epistemic_calibration.report.tables._selection import all_tasks_scores, ordered_methods
@@ -24,7 +25,7 @@ def draw(
     methods: Methods,
     *,
     x_metric: str = "tece_corrected",
-    width: float = 1.3 * COLUMN_WIDTH,
+    width: float = COLUMN_WIDTH,
 ) -> Figure:
     """Draw corrected TECE across and the share of the error that is reported up, on log axes.
 
@@ -73,15 +74,17 @@ def draw(
     x_scale, y_scale = LogMargin(x), LogMargin(y, smallest=1e-3, include=1.0)
     styles = method_styles(methods)
     with mpl.rc_context(rc_params()):
-        figure = Figure(figsize=(width, 0.9 * width))
+        figure = Figure(figsize=(width, 0.98 * width))
         ax = figure.subplots()
         x_scale.apply(ax, "x")
         y_scale.apply(ax, "y")
         ax.axhline(1, color=GREY, lw=1, ls="--", zorder=1)
         ax.set_xlabel(metric_label(x_metric))
         ax.set_ylabel(metric_label("reported_share"))
-        for method in names:
+        markers = [
             draw_point(ax, x.loc[method], y.loc[method], x_scale, y_scale, styles[method])
+            for method in names
+        ]
         for side, word in ((1.06, "too cautious"), (1 / 1.06, "too sure of itself")):
             ax.text(
                 0.01,
@@ -92,11 +95,11 @@ def draw(
                 color=GREY,
                 va="bottom" if side > 1 else "top",
             )
-        what = "bars hold the share" if bounded else "95 % intervals"
-        figure.suptitle(f"{dataset}: means over tasks; {what}", fontsize=8)
-        figure.draw_without_rendering()
-        points = [(x_scale.place(x.loc[n]), y_scale.place(y.loc[n])) for n in names]
-        label_points(ax, points, [methods[name]["label"] for name in names])
+        what = "bars hold the share" if bounded else "whiskers: 95 % intervals"
+        figure.suptitle(f"{drawable(dataset)}: means over tasks; {what}", fontsize=8)
+        places = [(x_scale.place(x.loc[n]), y_scale.place(y.loc[n])) for n in names]
+        points = Points(ax, names, places, markers)
+        name_points(figure, [points], drawable_labels(methods), styles)
     return figure
 
 

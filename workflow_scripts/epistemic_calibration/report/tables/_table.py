@@ -230,8 +230,8 @@ def markdown(table: pd.DataFrame, words: Collection[str]) -> str:
     words : collection of str
         Columns to align left; the others hold numbers.
     """
-    escaped = table.map(lambda cell: str(cell).replace("|", r"\|"))
-    escaped.columns = [str(name).replace("|", r"\|") for name in table.columns]
+    escaped = table.map(_markdown)
+    escaped.columns = [_markdown(name) for name in table.columns]
     return escaped.to_markdown(
         index=False,
         disable_numparse=True,
@@ -258,7 +258,7 @@ def plain(table: pd.DataFrame, words: Collection[str], width: int = 100) -> str:
     ------  ----
     Centr…   0.5
     """
-    columns = [[str(name), *map(str, table[name])] for name in table.columns]
+    columns = [[_one_line(name), *map(_one_line, table[name])] for name in table.columns]
     widths = [max(map(len, cells)) for cells in columns]
     widths[0] = min(widths[0], max(len(columns[0][0]), width - sum(n + 2 for n in widths[1:])))
     lines = []
@@ -336,4 +336,17 @@ _LATEX_SPECIAL = re.compile("|".join(re.escape(character) for character in _LATE
 
 
 def _latex(text: object) -> str:
-    return _LATEX_SPECIAL.sub(lambda match: _LATEX[match.group()], str(text))
+    return _LATEX_SPECIAL.sub(lambda match: _LATEX[match.group()], _one_line(text))
+
+
+# What Markdown takes for HTML, or for a formula.
+_MARKDOWN_SPECIAL = re.compile(r"[|$]|<(?=[a-zA-Z/!?])")
+
+
+def _markdown(text: object) -> str:
+    return _MARKDOWN_SPECIAL.sub(r"\\\g<0>", _one_line(text))
+
+
+def _one_line(text: object) -> str:
+    """Return text without line breaks, which would end a row."""
+    return re.sub(r"\s*[\r\n\v\f\x85\u2028\u2029]\s*", " ", str(text))
