@@ -5,6 +5,7 @@ import subprocess
 import sys
 import time
 from dataclasses import dataclass
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -39,10 +40,13 @@ def step(job):
     for k, path in enumerate(job.outputs.scaled):
         with open(path, "w") as file:
             file.write(str(number * job.settings.factor + k))
+        job.finish(path)
     {fault}
 
 
-STAGE = Stage(Settings, None, step, inputs=("number",), outputs=("scaled*",))
+STAGE = Stage(
+    Settings, None, step, inputs=("number",), outputs=("scaled*",), one_by_one={one_by_one}
+)
 
 if __name__ == "__main__":
     STAGE.run()
@@ -60,8 +64,9 @@ class Folder:
         write_receipt(INPUT, UPSTREAM)
         self.write_script("pass")
 
-    def write_script(self, fault):
-        (self.path / "scale.py").write_text(SCRIPT.format(fault=fault))
+    def write_script(self, fault, one_by_one=False):
+        text = SCRIPT.format(fault=fault, one_by_one=one_by_one)
+        (self.path / "scale.py").write_text(text)
 
     def spec(self, **changes):
         source_hashes.cache_clear()
@@ -174,6 +179,37 @@ def test_a_job_that_does_not_finish_leaves_no_receipt_of_an_earlier_one(folder):
     folder.write_script("import os; os._exit(9)")
     assert folder.run(folder.spec()).returncode == 9
     assert receipts(folder) == []
+
+
+def test_a_job_that_makes_its_outputs_one_by_one_keeps_those_that_are_finished(folder):
+    folder.write_script("pass", one_by_one=True)
+    script = folder.path / "scale.py"
+    finish = "        job.finish(path)\n"
+    fault = "        if k and os.path.exists('armed'):\n            raise RuntimeError('no luck')\n"
+    text = script.read_text().replace(finish, fault + finish)
+    script.write_text(text.replace("from dataclasses", "import os\nfrom dataclasses", 1))
+    (folder.path / "armed").touch()
+    spec = folder.spec()
+    assert folder.run(spec).returncode == 1
+    assert receipts(folder) == OUTPUTS[:1]
+    first = Path(OUTPUTS[0]).stat().st_ino, Path(OUTPUTS[0]).read_text()
+    (folder.path / "armed").unlink()
+    assert folder.run(spec).returncode == 0
+    assert receipts(folder) == OUTPUTS
+    assert (Path(OUTPUTS[0]).stat().st_ino, Path(OUTPUTS[0]).read_text()) == first
+    assert f"finished before: {OUTPUTS[0]}" in folder.log()
+    # And where all of them are.
+    assert folder.run(spec).returncode == 0
+    assert receipts(folder) == OUTPUTS
+
+
+def test_what_inputs_were_made_with_is_handed_on(folder):
+    write_receipt(INPUT, UPSTREAM, (), {"numpy": ["1.0"], "device": ["A GPU"]})
+    folder.write_script("import numpy")
+    assert folder.run(folder.spec()).returncode == 0
+    made = read_receipt(OUTPUTS[0])["made_with"]
+    assert made["device"] == ["A GPU"]
+    assert made["numpy"] == ["1.0", version("numpy")]
 
 
 WARNING = """\

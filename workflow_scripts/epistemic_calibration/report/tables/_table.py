@@ -92,6 +92,13 @@ class Table:
         """Return the table with further notes at its end."""
         return replace(self, notes=(*self.notes, *notes))
 
+    def with_task_labels(self, labels: Mapping[str, str]) -> Table:
+        """Return the table with the classes that tasks are named after, in its text."""
+        names = self.text.index.names
+        if "Task" not in names or not labels:
+            return self
+        return replace(self, text=self.text.rename(index=labels, level=names.index("Task")))
+
     def to_terminal(self) -> str:
         """Return caption and the table's narrow form as plain text."""
         shown = self.text if self.brief is None else self.brief
@@ -103,7 +110,7 @@ class Table:
     def to_markdown(self) -> str:
         """Return caption, table and notes as Markdown."""
         table = markdown(_flat(self.text), self._words())
-        parts = [f"**{self.caption}**", table, *self.notes]
+        parts = [f"**{self.caption}**", table, *map(_one_line, self.notes)]
         return "\n\n".join(parts) + "\n"
 
     def to_latex(self, name: str = "") -> str:
@@ -230,8 +237,8 @@ def markdown(table: pd.DataFrame, words: Collection[str]) -> str:
     words : collection of str
         Columns to align left; the others hold numbers.
     """
-    escaped = table.map(lambda cell: str(cell).replace("|", r"\|"))
-    escaped.columns = [str(name).replace("|", r"\|") for name in table.columns]
+    escaped = table.map(_markdown)
+    escaped.columns = [_markdown(name) for name in table.columns]
     return escaped.to_markdown(
         index=False,
         disable_numparse=True,
@@ -258,7 +265,7 @@ def plain(table: pd.DataFrame, words: Collection[str], width: int = 100) -> str:
     ------  ----
     Centr…   0.5
     """
-    columns = [[str(name), *map(str, table[name])] for name in table.columns]
+    columns = [[*map(_one_line, [name, *table[name]])] for name in table.columns]
     widths = [max(map(len, cells)) for cells in columns]
     widths[0] = min(widths[0], max(len(columns[0][0]), width - sum(n + 2 for n in widths[1:])))
     lines = []
@@ -309,7 +316,11 @@ def _latex_tabular(text: pd.DataFrame) -> Iterator[str]:
 
 
 def _latex_row(cells: Sequence[str]) -> str:
-    return " & ".join(cells) + r" \\"
+    first, *rest = cells
+    # After the end of a row these two would belong to it.
+    if first.startswith(("[", "*")):
+        first = f"{{{first[0]}}}{first[1:]}"
+    return " & ".join([first, *rest]) + r" \\"
 
 
 _LATEX = {
@@ -336,4 +347,13 @@ _LATEX_SPECIAL = re.compile("|".join(re.escape(character) for character in _LATE
 
 
 def _latex(text: object) -> str:
-    return _LATEX_SPECIAL.sub(lambda match: _LATEX[match.group()], str(text))
+    return _LATEX_SPECIAL.sub(lambda match: _LATEX[match.group()], _one_line(text))
+
+
+def _markdown(text: object) -> str:
+    return _one_line(text).replace("|", r"\|").replace("<", "&lt;")
+
+
+def _one_line(text: object) -> str:
+    """Return text without line breaks, which would end a row."""
+    return " ".join(str(text).splitlines()) if "\n" in str(text) or "\r" in str(text) else str(text)
