@@ -74,20 +74,6 @@ def first_of(paths, n=5):
     return ", ".join([*map(str, paths[:n]), *(["..."] if len(paths) > n else [])])
 
 
-def asked_for(datasets):
-    """Those of some data sets that a target of the run needs, as far as its name tells."""
-    settings = workflow.dag_settings
-    targets = {*getattr(settings, "targets", ())} or {"all"}
-    if "--unlock" in sys.argv:
-        return []
-    return [
-        name
-        for name in datasets
-        if (name in CONFIG.benchmark and targets & {"all", "sensitivity"})
-        or any(re.search(rf"(?:^|/){name}(?:[/_.]|$)", str(target)) for target in targets)
-    ]
-
-
 try:
     # The last one is the Snakefile's own.
     _merged = order_keys(config, like=load_configfile(workflow.configfiles[-1]))
@@ -99,8 +85,6 @@ try:
     )
     plan = Plan(CONFIG)
     DATASETS = [name for name in CONFIG.datasets if name not in plan.unavailable]
-    for _dataset in asked_for(plan.unavailable):
-        raise ValueError(plan.unavailable[_dataset])
     # Removing a lock needs no predictions.
     for _entry in plan.entries.values():
         if _entry.missing:
@@ -214,6 +198,20 @@ async def remove_existing_output(job):
             await path.remove()
 
 
+_init = DAG.init
+
+
+async def init(dag, *args, **kwargs):
+    """Refuse targets whose data are not there, as far as their names tell; else an input does."""
+    targets = {*(rule.name for rule in dag.targetrules), *map(str, dag.targetfiles)}
+    for name, reason in plan.unavailable.items() if dag.workflow is workflow else ():
+        needed = name in CONFIG.benchmark and targets & {"all", "sensitivity"}
+        parts = {part for target in targets for part in re.split("[/.]", target)}
+        if (needed or name in parts) and "--unlock" not in sys.argv:
+            raise WorkflowError(reason)
+    return await _init(dag, *args, **kwargs)
+
+
 async def no_time(job):
     return None
 
@@ -222,7 +220,7 @@ async def no_check(dag, job, outputs):
     return None
 
 
-DAG.update_needrun = update_needrun
+DAG.init, DAG.update_needrun = init, update_needrun
 Job.cleanup, Job.remove_existing_output = cleanup, remove_existing_output
 # Snakemake compares times of inputs and outputs whatever rerun-triggers says, and removes what a
 # job has made of a file that is dated in the future.
