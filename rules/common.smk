@@ -364,7 +364,6 @@ if workflow.is_main_process and not workflow.output_settings.verbose:
     SCREEN.install(logger)
 
 
-
 def hung_up(*_):
     """End a run whose terminal is closed as Ctrl-C does, so that it leaves no lock."""
     raise KeyboardInterrupt
