@@ -154,12 +154,17 @@ async def update_needrun(dag, *args, **kwargs):
         if not workflow.dryrun:
             # What is finished would be left as it is.
             receipt_path(path).unlink(missing_ok=True)
+    unwritten = {}
     for job, stage, where in jobs_of_stages(dag):
         if job in needed and not workflow.dryrun:
             try:
                 write_spec(plan.spec(stage, **where))
             except OSError as error:
-                logger.warning(f"{job.params.spec} cannot be written: {error}")
+                unwritten[job.params.spec] = error.strerror
+    if unwritten:
+        path, reason = next(iter(unwritten.items()))
+        more = f", nor can {len(unwritten) - 1} more" if len(unwritten) > 1 else ""
+        logger.warning(f"{path} cannot be written: {reason}{more}")
 
 
 def is_forced_by_user(dag, job):
