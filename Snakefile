@@ -48,7 +48,7 @@ rule collect:
     input:
         lambda wildcards: [
             f"results/partial/{dataset}_summary.md"
-            for dataset in CONFIG.datasets
+            for dataset in DATASETS
             if plan.finished_scores(dataset)
         ],
 
@@ -77,17 +77,17 @@ onstart:
         raise WorkflowError(
             "with SLURM job arrays --jobs must be unlimited; to limit jobs add --slurm-array-jobs ''"
         )
-    append_manifest("results/manifest.jsonl", "start", RUN_ID, threads=CONFIG.threads)
+    start()
 
 
 onsuccess:
     check_results()
-    append_manifest("results/manifest.jsonl", "success", RUN_ID)
+    note_run("success")
     print(f"\n{closing_of_success()}", flush=True)
 
 
 onerror:
-    append_manifest("results/manifest.jsonl", "error", RUN_ID)
+    note_run("error")
     # A run that a user ends has not failed.
     if SCREEN.failed:
         print(f"\n{closing_of_failure()}", flush=True)

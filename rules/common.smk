@@ -2,8 +2,10 @@
 import os
 import re
 import shlex
+import signal
 import subprocess
 import sys
+import threading
 import uuid
 from pathlib import Path
 
@@ -13,6 +15,12 @@ from snakemake.exceptions import WorkflowError
 from snakemake.jobs import Job
 from snakemake.logging import logger
 
+if Path(workflow.current_basedir).parent != Path(workflow.basedir):
+    raise WorkflowError(
+        f"{workflow.main_snakefile}: this workflow cannot be a module or a part of another, whose "
+        f"settings, results and hooks it would take for its own; run it in its own folder, and take "
+        f"files of its results/ as inputs of the other"
+    )
 if set("{}") & set(str(workflow.basedir)):
     raise WorkflowError(f"{workflow.basedir}: the project's path must not have braces in it")
 sys.path.insert(0, str(Path(workflow.basedir) / "workflow_scripts"))
@@ -29,7 +37,8 @@ from epistemic_calibration.workflow.ledger import Ledger
 from epistemic_calibration.workflow.manifest import append_manifest
 from epistemic_calibration.workflow.job_log import read_outcome
 from epistemic_calibration.workflow.plan import Plan, stages
-from epistemic_calibration.workflow.provenance import write_spec
+from epistemic_calibration.files import remove_temporary_files
+from epistemic_calibration.workflow.provenance import is_finished, receipt_path, write_spec
 from epistemic_calibration.workflow.screen import Screen, closing_text, warnings_of
 
 try:
@@ -75,9 +84,7 @@ try:
         check_packages=not workflow.deployment_settings.deployment_method,
     )
     plan = Plan(CONFIG)
-    for _dataset in CONFIG.datasets:
-        plan.tasks(_dataset)
-        plan.encoding(_dataset)
+    DATASETS = [name for name in CONFIG.datasets if name not in plan.unavailable]
     # Removing a lock needs no predictions.
     for _entry in plan.entries.values():
         if _entry.missing:
@@ -85,9 +92,11 @@ try:
     _missing = [] if "--unlock" in sys.argv else plan.missing_predictions()
     if _missing:
         raise ValueError(
-            f"{len(_missing)} files of predictions are missing: {first_of(_missing)}. Where a "
+            f"{len(_missing)} files of predictions are missing or cannot be read: {first_of(_missing)}. Where a "
             f"method has none for a data set, leave that out of its `datasets`"
         )
+except OSError as error:
+    raise WorkflowError(f"{error.filename}: {error.strerror}") from None
 except (ValueError, RuntimeError) as error:
     # The message says it all; a traceback through the workflow would bury it.
     raise WorkflowError(str(error)) from None
@@ -128,6 +137,7 @@ async def update_needrun(dag, *args, **kwargs):
             f"{len(stale)} results were made from other settings, sources or inputs than those "
             f"asked for, and --touch would not change that: {first_of(stale)}. Run without --touch"
         )
+    forced = [job for job, _, _ in jobs_of_stages(dag) if is_forced_by_user(dag, job)]
     dag.forcefiles.update(stale)
     await _update_needrun(dag, *args, **kwargs)
     runs = workflow.executor_plugin is not None
@@ -140,21 +150,87 @@ async def update_needrun(dag, *args, **kwargs):
             f"{len(LEFT_STALE)} results are not those that the configuration and the sources ask "
             f"for: {first_of(sorted(LEFT_STALE))}. Run snakemake for them first"
         )
+    for path in (path for job in forced if job in needed for path in job.output):
+        if not workflow.dryrun:
+            # What is finished would be left as it is.
+            receipt_path(path).unlink(missing_ok=True)
+    unwritten = {}
     for job, stage, where in jobs_of_stages(dag):
         if job in needed and not workflow.dryrun:
             try:
                 write_spec(plan.spec(stage, **where))
             except OSError as error:
-                logger.warning(f"{job.params.spec} cannot be written: {error}")
+                unwritten[job.params.spec] = error.strerror
+    if unwritten:
+        path, reason = next(iter(unwritten.items()))
+        more = f", nor can {len(unwritten) - 1} more" if len(unwritten) > 1 else ""
+        logger.warning(f"{path} cannot be written: {reason}{more}")
+
+
+def is_forced_by_user(dag, job):
+    """Whether --force, --forcerun or --forceall asks for a job."""
+    settings = workflow.dag_settings
+    files = {*settings.forcerun, *(settings.targets if settings.forcetargets else ())}
+    return job.rule in dag.forcerules or not files.isdisjoint(map(str, job.output))
+
+
+def finished_outputs(job):
+    """The outputs that a job leaves as they are, since they are finished: tasks that are fitted."""
+    if "spec" not in job.params.keys() or job.params.spec not in plan.asked:
+        return set()
+    stage, where = plan.asked[job.params.spec]
+    if not stages()[stage].one_by_one:
+        return set()
+    expected = plan.fingerprint(stage, **where)
+    return {path for path in job.output if is_finished(path, expected)}
+
+
+# Snakemake removes all outputs of a job before it runs and when it fails. What other tasks need of
+# a fit that is done must not go with a task that fails, or that is new in the same job.
+_cleanup, _remove_existing_output = Job.cleanup, Job.remove_existing_output
+
+
+async def cleanup(job, skip_outputs):
+    await _cleanup(job, {*skip_outputs, *finished_outputs(job)})
+
+
+async def remove_existing_output(job):
+    finished = finished_outputs(job)
+    if not finished:
+        return await _remove_existing_output(job)
+    for path in {*job.output, *job.log} - finished:
+        if await path.exists_local():
+            await path.remove()
+
+
+_init = DAG.init
+
+
+async def init(dag, *args, **kwargs):
+    """Refuse targets whose data are not there, as far as their names tell; else an input does."""
+    targets = {*(rule.name for rule in dag.targetrules), *map(str, dag.targetfiles)}
+    for name, reason in plan.unavailable.items() if dag.workflow is workflow else ():
+        needed = name in CONFIG.benchmark and targets & {"all", "sensitivity"}
+        parts = {part for target in targets for part in re.split("[/.]", target)}
+        if (needed or name in parts) and "--unlock" not in sys.argv:
+            raise WorkflowError(reason)
+    return await _init(dag, *args, **kwargs)
 
 
 async def no_time(job):
     return None
 
 
-DAG.update_needrun = update_needrun
-# Snakemake compares times of inputs and outputs whatever rerun-triggers says.
+async def no_check(dag, job, outputs):
+    return None
+
+
+DAG.init, DAG.update_needrun = init, update_needrun
+Job.cleanup, Job.remove_existing_output = cleanup, remove_existing_output
+# Snakemake compares times of inputs and outputs whatever rerun-triggers says, and removes what a
+# job has made of a file that is dated in the future.
 Job.output_mintime = property(no_time)
+DAG.check_output_mtime = no_check
 
 
 def look_at_results(dag):
@@ -183,6 +259,24 @@ def datasets_shown():
         where["dataset"] for _, stage, where in jobs_of_stages(workflow.dag) if stage == "tables"
     }
     return [dataset for dataset in CONFIG.datasets if dataset in wanted]
+
+
+def start():
+    """Enter the start of a run in the manifest; remove what one that was killed has left."""
+    note_run("start", threads=CONFIG.threads)
+    if n := remove_temporary_files("results"):
+        logger.info(f"{n} temporary files of a run that was killed are removed")
+
+
+def note_run(event, **extra):
+    """Append a line to the manifest, which is the first file that a run writes."""
+    try:
+        append_manifest("results/manifest.jsonl", event, RUN_ID, **extra)
+    except OSError as error:
+        raise WorkflowError(
+            f"{error.filename} cannot be written: {error.strerror}. Whoever runs the workflow must "
+            f"be allowed to write to results/ and what is in it"
+        ) from None
 
 
 def places():
@@ -273,6 +367,20 @@ SCREEN = Screen(
 )
 if workflow.is_main_process and not workflow.output_settings.verbose:
     SCREEN.install(logger)
+
+
+def hung_up(*_):
+    """End a run whose terminal is closed as Ctrl-C does, so that it leaves no lock."""
+    raise KeyboardInterrupt
+
+
+# As long as nohup has not chosen otherwise, and where signals can be handled.
+if (
+    workflow.is_main_process
+    and threading.current_thread() is threading.main_thread()
+    and signal.getsignal(signal.SIGHUP) is signal.SIG_DFL
+):
+    signal.signal(signal.SIGHUP, hung_up)
 
 # GPUs that a job asks for where its work can use one.
 GPU = int(CONFIG.device == "cuda")
@@ -419,7 +527,11 @@ def page_file(page):
 
 
 #: What there is a page of.
-PAGES = [*CONFIG.datasets, *(["demo"] if "digits" in CONFIG.datasets else []), "all"]
+PAGES = [
+    *DATASETS,
+    *(["demo"] if "digits" in DATASETS else []),
+    *(["all"] if set(CONFIG.benchmark) <= {*DATASETS} else []),
+]
 
 
 def page_inputs(page):
@@ -447,8 +559,19 @@ def page_inputs(page):
     }
 
 
+def refused(dataset):
+    """An input of what needs a data set that is not available."""
+
+    def no_files(wildcards):
+        raise WorkflowError(plan.unavailable[dataset])
+
+    return no_files
+
+
 def dataset_results(dataset):
     """Everything that a target named after a data set makes."""
+    if dataset in plan.unavailable:
+        return refused(dataset)
     return [
         expand(table_files("results/tables"), dataset=dataset),
         multiext(f"results/tables/{dataset}_comparisons", ".csv", ".md", ".tex"),

@@ -1,6 +1,6 @@
 # A job fits one method on a chunk of a data set's tasks and writes a file for each. The
 # chunks of a data set are known only from the configuration, so each is a rule of its own.
-for _dataset in CONFIG.datasets:
+for _dataset in DATASETS:
     for _number, _chunk in enumerate(plan.task_chunks(_dataset)):
 
         for _kind, _names in FIT_RULES.items():

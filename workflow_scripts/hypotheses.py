@@ -42,14 +42,16 @@ def fit_tasks(job, latents, neighbors):
 
     import numpy as np
 
-    from epistemic_calibration.data.base import task_name
+    from epistemic_calibration.data.base import task_names
     from epistemic_calibration.methods import user_file
     from epistemic_calibration.methods._tasks import load_told, predict_tasks
     from epistemic_calibration.methods.base import check_predictions
     from epistemic_calibration.seeds import derive_seed
     from epistemic_calibration.workflow.provenance import write_npz
 
-    positive_class = {task_name(str(name)): k for k, name in enumerate(latents["class_names"])}
+    positive_class = {
+        task: k for k, task in enumerate(task_names([str(name) for name in latents["class_names"]]))
+    }
     tasks = {Path(path).stem: path for path in job.outputs.hypotheses}
     classes = [positive_class[task] for task in tasks]
     labels = np.stack([latents["y_train"] == k for k in classes], axis=1).astype(np.uint8)
@@ -70,10 +72,18 @@ def fit_tasks(job, latents, neighbors):
         # Labels beside the hypotheses, for those who open this file alone.
         arrays["y_true"] = (latents["y_test"] == k).astype(np.uint8)
         write_npz(path, arrays, job.spec, task=task, diagnostics=predictions.diagnostics)
+        job.finish(path)
         logger.info("task %s ready after %.1f s", task, time.perf_counter() - started)
 
 
-STAGE = Stage(Settings, needs, step, inputs=("latents", "neighbors*"), outputs=("hypotheses*",))
+STAGE = Stage(
+    Settings,
+    needs,
+    step,
+    inputs=("latents", "neighbors*"),
+    outputs=("hypotheses*",),
+    one_by_one=True,
+)
 
 if __name__ == "__main__":
     STAGE.run()

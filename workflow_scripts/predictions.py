@@ -86,7 +86,7 @@ def _one_against_all(given, arrays, of_all, task, dataset):
     """Return the hypotheses of one class from those of all classes of a data set."""
     import numpy as np
 
-    from epistemic_calibration.data.base import task_name
+    from epistemic_calibration.data.base import task_names
     from epistemic_calibration.predictions import PredictionsError
 
     wanted = [str(name) for name in of_all["class_names"]]
@@ -103,7 +103,7 @@ def _one_against_all(given, arrays, of_all, task, dataset):
             f"{given}: class_names has {strange[:5]}, but the classes of {dataset} are "
             f"{wanted[:10]}"
         )
-    position = [task_name(name) for name in wanted].index(task)
+    position = task_names(wanted).index(task)
     k = named.index(wanted[position]) if set(named) == set(wanted) else position
     rest = {name: arrays[name] for name in ("exchangeable",) if name in arrays}
     hypotheses = arrays["hypotheses"]

@@ -9,6 +9,8 @@ from epistemic_calibration.workflow.stage import Needs, Stage, logger
 class Settings:
     methods: dict[str, dict[str, str]]
     tasks: list[str]
+    #: The classes that tasks are named after, where their path-safe names differ.
+    task_labels: dict[str, str]
     seeds: list[int]
     n_resamples: int
 
@@ -17,6 +19,7 @@ def settings_of(plan, dataset):
     return Settings(
         methods=plan.methods_shown(plan.methods(dataset)),
         tasks=list(plan.tasks(dataset)),
+        task_labels=plan.task_labels(dataset),
         seeds=list(plan.config.seeds),
         n_resamples=plan.score_settings(dataset)["n_resamples"],
     )
@@ -48,19 +51,22 @@ def step(job):
     from epistemic_calibration.registry import available, load
     from epistemic_calibration.report._doubts import doubts
     from epistemic_calibration.workflow.job_warnings import merged
+    from epistemic_calibration.workflow.provenance import unlike
     from epistemic_calibration.workflow.result_files import read_tables
     from epistemic_calibration.workflow.warning_text import warning_notes
 
     scores, dataset = read_tables(job.inputs.scores), job.where["dataset"]
     settings = {f.name: getattr(job.settings, f.name) for f in dataclasses.fields(job.settings)}
     methods, folder = settings.pop("methods"), Path(job.outputs.tables[0]).parent
-    failed = settings.pop("failed", {})
+    failed, task_labels = settings.pop("failed", {}), settings.pop("task_labels")
     # Methods are compared when there are all of them.
     compared = getattr(job.inputs, "comparisons", [])
     differences = read_tables(compared) if compared else None
-    for doubt in doubts(scores, dataset, methods):
+    for doubt in doubts(scores, dataset, methods, task_labels):
         # Into the receipts, as what the jobs before have warned of.
         logger.warning("%s", doubt)
+    if different := unlike(job.made_with):
+        logger.warning("%s", different)
     found = merged([job.warnings, job.warned()])
     labels = {name: method["label"] for name, method in methods.items()}
     notes = [f"Failed: {labels[name]}: {reason}" for name, reason in failed.items()]
@@ -69,7 +75,8 @@ def step(job):
         module = load("epistemic_calibration.report.tables", name)
         table = module.make(scores, dataset, methods, differences=differences, **settings)
         stem = f"{dataset}{module.SUFFIX}"
-        for suffix, content in table.with_notes(*notes).contents(stem).items():
+        table = table.with_task_labels(task_labels).with_notes(*notes)
+        for suffix, content in table.contents(stem).items():
             write_text(folder / f"{stem}{suffix}", content)
     write_text(folder / f"{dataset}_scores.csv", scores.to_csv(index=False, lineterminator="\n"))
     columns = ["stage", "seed", "method", "count", "text"]

@@ -25,7 +25,7 @@ from epistemic_calibration.data import (
     load_dataset,
     load_source,
     raw_inventory,
-    task_name,
+    task_names,
 )
 from epistemic_calibration.parameters import BOUNDS, parameter
 
@@ -202,20 +202,42 @@ def test_planning_loads_no_heavy_library(tmp_path):
         ("T-shirt/top", "T-shirt_top"),
         ("Ankle boot", "Ankle_boot"),
         ("../x", "_._x"),
-        (".", "_"),
+        (".x", "_x"),
         ("v1.5", "v1.5"),
         ("café", "cafe"),
         ("-1", "-1"),
-        ("猫", "_"),
     ],
 )
 def test_task_names_are_parts_of_a_path(name, safe):
-    assert task_name(name) == safe
+    assert task_names([name, "another"]) == (safe, "another")
+
+
+@pytest.mark.parametrize(
+    ("names", "safe"),
+    [
+        (["猫", "собака", "dog"], ["class_0", "class_1", "dog"]),
+        (["a/b", "a b", "c"], ["class_0", "class_1", "c"]),
+        (["Cat", "cat"], ["class_0", "class_1"]),
+        # A name that is another's number gives way.
+        (["dog", "CLASS_2", "猫"], ["dog", "class_1", "class_2"]),
+        (["...", "b"], ["class_0", "b"]),
+    ],
+)
+def test_classes_without_a_spelling_of_their_own_are_numbered(names, safe):
+    assert list(task_names(names)) == safe
+
+
+def test_long_class_names_are_shortened_and_stay_apart():
+    names = ["a" * 300 + end for end in "xy"]
+    short = task_names(names)
+    assert short[0] != short[1]
+    assert all(len(name) == 150 for name in short)
+    assert task_names(["a" * 150]) == ("a" * 150,)
 
 
 def test_a_class_needs_a_name():
     with pytest.raises(ValueError, match="a class name is empty"):
-        task_name("")
+        task_names(["cat", ""])
 
 
 def test_pixels_are_float32_in_0_1():

@@ -1,6 +1,10 @@
 """Fingerprints depend on content alone; files are whole or absent, and checked when read."""
 
 import json
+import platform
+import sys
+from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -12,11 +16,14 @@ from epistemic_calibration.workflow.provenance import (
     check_inputs,
     file_digest,
     fingerprint,
+    made_with,
+    merged_with,
     read_npz,
     read_receipt,
     read_spec,
     receipt_path,
     spec_path,
+    unlike,
     write_npz,
     write_receipt,
     write_spec,
@@ -154,8 +161,42 @@ def test_a_receipt_holds_how_a_result_was_made_and_what_is_in_it(result):
     receipt = read_receipt(result)
     assert receipt["fingerprint"] == "f" * 64
     assert receipt["sha256"] == file_digest(result)
-    assert receipt["versions"]["numpy"] == np.__version__
-    check_inputs([result], ["f" * 64])
+    assert check_inputs([result], ["f" * 64]) == [receipt]
+
+
+def test_a_receipt_holds_what_last_digits_depend_on(result):
+    made = made_with()
+    assert made["numpy"] == [np.__version__]
+    assert made["processor"][0].startswith(platform.machine())
+    # One kind of machine and versions.
+    assert unlike(merged_with([made, made_with()])) == ""
+    write_receipt(result, "f" * 64, (), made)
+    assert read_receipt(result)["made_with"] == made
+    assert receipt_path(result).stat().st_size < 1200
+
+
+def test_the_device_is_told_where_networks_ran(monkeypatch):
+    monkeypatch.delitem(sys.modules, "epistemic_calibration.device", raising=False)
+    monkeypatch.delitem(sys.modules, "torch", raising=False)
+    assert "device" not in made_with()
+    monkeypatch.setitem(sys.modules, "epistemic_calibration.device", SimpleNamespace())
+    assert made_with()["device"] == ["cpu"]
+    gpu = SimpleNamespace(is_initialized=lambda: True, get_device_name=lambda: "A GPU")
+    monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(cuda=gpu))
+    assert made_with()["device"] == ["A GPU"]
+
+
+def test_a_file_that_must_not_be_read_is_no_damaged_one(result, monkeypatch):
+    def refused(*_, **__):
+        raise PermissionError(13, "Permission denied", result)
+
+    monkeypatch.setattr(Path, "read_text", refused)
+    for read in (read_receipt, read_spec):
+        with pytest.raises(PermissionError, match="Permission denied"):
+            read(result)
+    monkeypatch.setattr(np, "load", refused)
+    with pytest.raises(PermissionError, match="Permission denied"):
+        read_npz(result)
 
 
 def test_a_result_of_another_spec_is_refused_with_the_file_named(result):

@@ -5,6 +5,7 @@ import subprocess
 import sys
 import time
 from dataclasses import dataclass
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -39,10 +40,13 @@ def step(job):
     for k, path in enumerate(job.outputs.scaled):
         with open(path, "w") as file:
             file.write(str(number * job.settings.factor + k))
+        job.finish(path)
     {fault}
 
 
-STAGE = Stage(Settings, None, step, inputs=("number",), outputs=("scaled*",))
+STAGE = Stage(
+    Settings, None, step, inputs=("number",), outputs=("scaled*",), one_by_one={one_by_one}
+)
 
 if __name__ == "__main__":
     STAGE.run()
@@ -60,8 +64,9 @@ class Folder:
         write_receipt(INPUT, UPSTREAM)
         self.write_script("pass")
 
-    def write_script(self, fault):
-        (self.path / "scale.py").write_text(SCRIPT.format(fault=fault))
+    def write_script(self, fault, one_by_one=False):
+        text = SCRIPT.format(fault=fault, one_by_one=one_by_one)
+        (self.path / "scale.py").write_text(text)
 
     def spec(self, **changes):
         source_hashes.cache_clear()
@@ -176,6 +181,37 @@ def test_a_job_that_does_not_finish_leaves_no_receipt_of_an_earlier_one(folder):
     assert receipts(folder) == []
 
 
+def test_a_job_that_makes_its_outputs_one_by_one_keeps_those_that_are_finished(folder):
+    folder.write_script("pass", one_by_one=True)
+    script = folder.path / "scale.py"
+    finish = "        job.finish(path)\n"
+    fault = "        if k and os.path.exists('armed'):\n            raise RuntimeError('no luck')\n"
+    text = script.read_text().replace(finish, fault + finish)
+    script.write_text(text.replace("from dataclasses", "import os\nfrom dataclasses", 1))
+    (folder.path / "armed").touch()
+    spec = folder.spec()
+    assert folder.run(spec).returncode == 1
+    assert receipts(folder) == OUTPUTS[:1]
+    first = Path(OUTPUTS[0]).stat().st_ino, Path(OUTPUTS[0]).read_text()
+    (folder.path / "armed").unlink()
+    assert folder.run(spec).returncode == 0
+    assert receipts(folder) == OUTPUTS
+    assert (Path(OUTPUTS[0]).stat().st_ino, Path(OUTPUTS[0]).read_text()) == first
+    assert f"finished before: {OUTPUTS[0]}" in folder.log()
+    # And where all of them are.
+    assert folder.run(spec).returncode == 0
+    assert receipts(folder) == OUTPUTS
+
+
+def test_what_inputs_were_made_with_is_handed_on(folder):
+    write_receipt(INPUT, UPSTREAM, (), {"numpy": ["1.0"], "device": ["A GPU"]})
+    folder.write_script("import numpy")
+    assert folder.run(folder.spec()).returncode == 0
+    made = read_receipt(OUTPUTS[0])["made_with"]
+    assert made["device"] == ["A GPU"]
+    assert made["numpy"] == ["1.0", version("numpy")]
+
+
 WARNING = """\
 import warnings
     for _ in range(3):
@@ -280,8 +316,8 @@ def test_what_a_step_prints_goes_to_the_log(folder):
 def test_a_million_lines_flood_neither_the_screen_nor_the_log(folder):
     folder.write_script("[print('line', k) for k in range(1_000_000)]; raise ValueError('late')")
     done = folder.run(folder.spec())
-    assert done.stdout == ""
-    assert done.stderr == "scale.py: ValueError: late (log: log.txt)\n"
+    assert done.stdout == done.stderr == ""
+    assert read_outcome("log.txt").reason.endswith("ValueError: late")
     log = (folder.path / "log.txt").read_text()
     assert "line 100\n" in log
     assert len(log) < 20_000
@@ -298,7 +334,7 @@ def test_a_warning_that_comes_ten_times_is_shown_once_with_its_number(folder):
     assert folder.run(folder.spec()).returncode == 0
     log = (folder.path / "log.txt").read_text()
     assert log.count("UserWarning: not converged") == 2
-    assert "10 times in all: " in log
+    assert "warned 10 times: " in log
     assert log.count("UserWarning: another") == 1
 
 
@@ -344,8 +380,8 @@ def test_a_file_that_the_spec_does_not_list_is_refused(folder, elsewhere, monkey
     used = file if "NUMBERS" in READ[how] else used
     shown = os.path.relpath(used, folder.path)
     assert done.returncode == 1
-    assert f"{shown}, which " in done.stderr
-    assert f"depends_on: [{shown}]" in done.stderr
+    assert f"{shown}, which " in folder.log()
+    assert f"depends_on: [{shown}]" in folder.log()
     assert receipts(folder) == []
     # Once it is listed, it may be read.
     spec = folder.spec()

@@ -3,6 +3,7 @@
 import io
 import itertools
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -15,7 +16,7 @@ from epistemic_calibration.registry import load
 from epistemic_calibration.report import TABLES
 from epistemic_calibration.report._doubts import doubts
 from epistemic_calibration.report._groups import letters
-from epistemic_calibration.report.tables import by_eece, drivers, paper, size, summary
+from epistemic_calibration.report.tables import _table, by_eece, drivers, paper, size, summary
 from epistemic_calibration.report.tables._selection import (
     all_tasks_scores,
     dataset_scores,
@@ -237,6 +238,37 @@ def test_the_table_of_sizes_leaves_rejections_out_that_cannot_be():
     assert any("none of 12 tests can be rejected" in note for note in few.notes)
     enough = size.make(scores, "cifar10", METHODS, n_resamples=239)
     assert all("/" in cell for cell in enough.text[column])
+
+
+def test_names_cannot_break_a_row():
+    nasty = "a\nb|c [x] 5% R&D #1 $x_1 <i>"
+    methods = {"centroids": {**METHODS["centroids"], "label": nasty}}
+    scores = make_scores()
+    scores = scores[scores["method"] == "centroids"]
+    table = paper.make(scores, "cifar10", methods)
+    task = str(table.text.index[0][1])
+    table = table.with_task_labels({task: f"[cat\r\n*]{nasty}"}).with_notes(f"Failed: {nasty}")
+    assert any(name.startswith("[cat") for name in table.text.index.get_level_values("Task"))
+    lines = table.to_markdown().splitlines()
+    rows = [line for line in lines if line.startswith("|")]
+    assert len(rows) == 2 + len(table.text)
+    assert {len(re.findall(r"(?<!\\)\|", row)) for row in rows} == {4}
+    assert not any("<i>" in row for row in rows)
+    assert lines[-1].startswith("Failed: a b|c")
+    assert r"5\% R\&D \#1 \$x\_1 \textless{}i" in table.to_latex()
+    body = [line for line in table.to_latex().splitlines() if line.endswith(r"\\")]
+    assert all(len(re.findall(r"(?<!\\)&", line)) == 2 for line in body)
+    in_terminal = _table.plain(pd.DataFrame({"Method": [nasty], "x": ["1"]}), ["Method"])
+    assert len(in_terminal.splitlines()) == 3
+
+
+def test_a_latex_row_does_not_begin_with_what_belongs_to_the_row_before():
+    table = _table.Table(
+        pd.DataFrame({"x": [1.0]}, index=["a"]),
+        pd.DataFrame({"x": ["1"]}, index=pd.Index(["[3pt]"], name="Method")),
+        "caption",
+    )
+    assert r"{[}3pt] & 1 \\" in table.to_latex()
 
 
 def test_markdown_rows_have_as_many_cells_as_the_heading():

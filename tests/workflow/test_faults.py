@@ -5,6 +5,7 @@ import contextlib
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -126,8 +127,11 @@ def test_broken_methods_and_a_killed_job_spoil_nobody_elses_results(project):
     for name, messages in SAYS.items():
         for message in messages:
             assert message in screen(done), name
-        # No half of a job is left behind.
-        assert not list((project.folder / SEED / "hypotheses").glob(f"{name}/*.npz"))
+        # What a job has finished stays, and no half of a file is left behind.
+        left = list((project.folder / SEED / "hypotheses").glob(f"{name}/*.npz"))
+        assert [path.name for path in left] == (["0.npz"] if name == "killed" else [])
+        for path in left:
+            read_npz(path)
     after = contents(project.folder / "results" / "digits")
     # They compare every method with all others.
     for found in (before, after):
@@ -153,6 +157,137 @@ def test_broken_methods_and_a_killed_job_spoil_nobody_elses_results(project):
             assert np.allclose(file["hypotheses"], file["hypotheses"][0, 0])
             assert 0 < file["hypotheses"][0, 0] < 1
     assert "killed" in (project.folder / TABLES).read_text()
+
+
+def test_a_task_that_fails_takes_no_finished_one_with_it(project):
+    project.configure(lambda c: c.update(tasks_per_job=1))
+    fails = "if Path('armed').exists(): raise RuntimeError('out of luck')\n        return good"
+    own_method(project, "fickle", fails)
+    files = [f"{SEED}/hypotheses/fickle/{task}.npz" for task in ("0", "3", "8")]
+    project.run(*files)
+    whole = {name: (project.folder / name).read_bytes() for name in files}
+
+    # Now one job is to make the missing one of the three.
+    project.configure(lambda c: c.update(tasks_per_job=10))
+    (project.folder / files[1]).unlink()
+    (project.folder / "armed").touch()
+    done = project.run(*files, check=False)
+    assert done.returncode != 0
+    assert "out of luck" in screen(done)
+    for name in (files[0], files[2]):
+        assert (project.folder / name).read_bytes() == whole[name]
+    (project.folder / "armed").unlink()
+    project.run(*files)
+    for name in files:
+        assert (project.folder / name).read_bytes() == whole[name]
+    log = (project.folder / "results/logs/digits/seed0/hypotheses/fickle.0.log").read_text()
+    assert f"finished before: {files[0]}, {files[2]}" in log
+    # Whoever asks for a job gets all of it.
+    project.run("--force", files[0])
+    log = (project.folder / "results/logs/digits/seed0/hypotheses/fickle.0.log").read_text()
+    assert "finished before" not in log
+
+
+def test_files_dated_in_the_future_are_as_good_as_others(project):
+    future = time.time() + 1e6
+    for path in (project.folder / SEED / "latents.npz", project.folder / "rules" / "common.smk"):
+        os.utime(path, (future, future))
+    assert project.planned() == []
+    project.configure(lambda c: c["methods"]["random_forest"].update(n_estimators=6))
+    project.run(f"{SEED}/hypotheses/random_forest/0.npz")
+    project.run(f"{SEED}/hypotheses/random_forest/8.npz")
+    assert (project.folder / SEED / "hypotheses/random_forest/0.npz").is_file()
+
+
+def test_a_data_set_that_is_not_there_stops_no_other(project):
+    block = {"source": "image_folder", "path": "lost"}
+    project.configure(lambda c: c["datasets"].update(my_images=block))
+    assert project.planned("digits") == ["Writing the resolved configuration"]
+    for target in ("my_images", "results/my_images/images.npz"):
+        done = project.run("--dry-run", target, check=False)
+        assert done.returncode != 0
+        assert "datasets.my_images: no such folder: data/lost" in screen(done)
+        assert "Traceback" not in screen(done)
+    project.configure(lambda c: c["benchmark"].append("my_images"))
+    assert "datasets.my_images: no such folder" in refused(project)
+
+
+def test_the_workflow_is_no_module_of_another(project):
+    other = project.folder.parent / "other"
+    other.mkdir()
+    (other / "Snakefile").write_text(
+        f"module calibration:\n    snakefile: {str(project.folder / 'Snakefile')!r}\n"
+        "    config: config\n"
+        "use rule * from calibration\n"
+    )
+    done = type(project)(other).run("--dry-run", check=False)
+    assert done.returncode != 0
+    assert "this workflow cannot be a module or a part of another" in screen(done)
+
+
+def test_the_results_of_somebody_else_are_told_in_one_line(project):
+    if os.geteuid() != 0 or not shutil.which("setpriv"):
+        pytest.skip("running as another user needs root and setpriv")
+    # Whatever else the folder has may be read.
+    for path in (project.folder, *project.folder.parents):
+        if path.is_relative_to(Path("/tmp")) and path != Path("/tmp"):
+            path.chmod(0o755)
+    (project.folder / ".snakemake").mkdir(exist_ok=True)
+    for path in (project.folder / ".snakemake", *(project.folder / ".snakemake").rglob("*")):
+        os.chown(path, 65534, 65534)
+    before = contents(project.folder / "results")
+    command = [sys.executable, "-m", "snakemake", "--cores", "1", "results/tables/digits.md"]
+    project.configure(lambda c: c["datasets"]["digits"]["scores"].update(n_bins=11))
+    options = ["--reuid=65534", "--regid=65534", "--clear-groups"]
+    done = subprocess.run(
+        ["setpriv", *options, *command],
+        cwd=project.folder,
+        capture_output=True,
+        text=True,
+        env={**os.environ, "HOME": str(project.folder / ".snakemake")},
+    )
+    if "No module named" in screen(done):
+        pytest.skip("another user must not read this Python")
+    assert done.returncode != 0
+    assert "Traceback" not in screen(done)
+    assert re.search(
+        r"results/\S+ (cannot be written: Permission denied|cannot be read)", screen(done)
+    ) or ("Write-protected" in screen(done))
+    assert contents(project.folder / "results") == before
+
+
+def test_a_killed_run_says_how_to_go_on_and_its_remains_are_removed(project):
+    waits = "Path('started').touch()\n        while not Path('go').exists(): time.sleep(0.05)"
+    own_method(project, "waiting", f"{waits}\n        return good")
+    file = f"{SEED}/hypotheses/waiting/8.npz"
+    process = start(project, file)
+    wait_for((project.folder / "started").exists, process)
+    process.kill()
+    process.wait()
+    (project.folder / "go").touch()
+    locked = project.run(file, check=False)
+    assert locked.returncode != 0
+    assert "snakemake --unlock" in screen(locked)
+    old = project.folder / SEED / ".8.npz.abcd_123.npz"
+    old.write_bytes(b"half")
+    os.utime(old, (0, 0))
+    project.run("--unlock")
+    assert "1 temporary files of a run that was killed are removed" in screen(project.run(file))
+    assert not old.exists()
+
+
+def test_a_run_whose_terminal_is_closed_leaves_no_lock(project):
+    waits = "Path('started').touch()\n        while not Path('go').exists(): time.sleep(0.05)"
+    own_method(project, "waiting", f"{waits}\n        return good")
+    file = f"{SEED}/hypotheses/waiting/8.npz"
+    process = start(project, file)
+    wait_for((project.folder / "started").exists, process)
+    process.send_signal(signal.SIGHUP)
+    (project.folder / "go").touch()
+    process.communicate(timeout=120)
+    locks = project.folder / ".snakemake" / "locks"
+    assert not locks.is_dir() or not list(locks.iterdir())
+    project.run(file)
 
 
 def test_a_method_that_worked_and_now_fails_is_left_out_of_the_partial_tables(project):

@@ -4,9 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
+
+# Random characters of `tempfile.mkstemp`.
+_TEMPORARY = re.compile(r"\..+\.[a-z0-9_]{8}(\.\w+)?")
+# A file that is being written is younger, whatever clocks say.
+_STALE_SECONDS = 600
 
 
 @contextlib.contextmanager
@@ -38,6 +45,30 @@ def atomic_path(path: str | Path) -> Iterator[Path]:
         temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def remove_temporary_files(folder: str | Path) -> int:
+    """Remove what processes that were killed have left of `atomic_path`, and return how many.
+
+    Files younger than ten minutes stay: another process may be writing them.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> remove_temporary_files(tempfile.mkdtemp())
+    0
+    """
+    n_removed = 0
+    for path in Path(folder).rglob(".*"):
+        with contextlib.suppress(OSError):
+            if (
+                _TEMPORARY.fullmatch(path.name)
+                and path.is_file()
+                and time.time() - path.stat().st_mtime > _STALE_SECONDS
+            ):
+                path.unlink()
+                n_removed += 1
+    return n_removed
 
 
 def write_text(path: str | Path, text: str) -> None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import dataclasses
 import importlib
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from types import ModuleType
@@ -23,14 +24,16 @@ from epistemic_calibration.data.base import (
     DataError,
     Dataset,
     DataSource,
+    MissingDataError,
     logger,
-    task_name,
+    task_names,
 )
 
 __all__ = [
     "DataError",
     "DataSource",
     "Dataset",
+    "MissingDataError",
     "available_sources",
     "class_names_of",
     "has_features",
@@ -40,7 +43,7 @@ __all__ = [
     "load_label_counts",
     "load_source",
     "raw_inventory",
-    "task_name",
+    "task_names",
 ]
 
 
@@ -134,7 +137,7 @@ def class_names_of(source_config: Mapping[str, Any], data_dir: str | Path) -> tu
     Raises
     ------
     DataError
-        If they cannot be found, are fewer than two, or two have the same `task_name`.
+        If they cannot be found or are fewer than two.
     ValueError
         If the config lacks a key or has a wrong value.
 
@@ -146,16 +149,8 @@ def class_names_of(source_config: Mapping[str, Any], data_dir: str | Path) -> tu
     names = _source(source_config).class_names(Path(data_dir))
     if len(names) < 2:
         raise DataError(f"the data set has the classes {list(names)}; at least two are needed")
-    taken: dict[str, str] = {}
-    for name in names:
-        # Some file systems do not tell capitals from small letters.
-        key = task_name(name).lower()
-        if key in taken:
-            raise DataError(
-                f"classes {taken[key]!r} and {name!r} would share the file name "
-                f"{task_name(name)!r}; rename one"
-            )
-        taken[key] = name
+    if twice := [name for name, n in Counter(names).items() if n > 1]:
+        raise DataError(f"two classes are called {twice[0]!r}; rename one")
     return names
 
 

@@ -18,7 +18,7 @@ import numpy as np
 from epistemic_calibration.data._arrays import array_shapes, read_array, read_arrays
 from epistemic_calibration.data._download import TIMEOUT, check_reachable, socket_timeout
 from epistemic_calibration.data._split import stratified_split
-from epistemic_calibration.data.base import DataError, Dataset, DataSource, logger
+from epistemic_calibration.data.base import DataError, Dataset, DataSource, MissingDataError, logger
 
 Kind = Literal["label_counts", "annotations"]
 
@@ -224,7 +224,7 @@ def read_labels_of_people(
     path = _file(given, kind, data_dir)
     try:
         values = _read(path, kind, class_names)
-    except DataError:
+    except (DataError, PermissionError):
         raise
     except Exception as error:
         raise DataError(f"{path} cannot be read ({error})") from error
@@ -259,7 +259,7 @@ def _file(given: str, kind: Kind, data_dir: Path) -> Path:
     path = data_dir / Path(given).expanduser()
     if not path.is_file():
         known = ", ".join(name for name, labels in PUBLISHED.items() if labels.kind == kind)
-        raise DataError(
+        raise MissingDataError(
             f"no such file: {path} (config key datasets.<name>.{kind}: a file, or the name of a "
             f"published set: {known})"
         )

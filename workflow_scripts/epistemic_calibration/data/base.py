@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import logging
 import re
 import typing
 import unicodedata
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,9 +21,16 @@ from epistemic_calibration.parameters import parameter
 
 logger = logging.getLogger("epistemic_calibration")
 
+#: Characters of a class name in a path.
+_LONGEST = 150
+
 
 class DataError(RuntimeError):
     """Raw data are missing or wrong; the message names the file and what to do."""
+
+
+class MissingDataError(DataError):
+    """Raw data are not there at all."""
 
 
 def raise_faults(where: str, faults: Sequence[str]) -> None:
@@ -341,27 +350,57 @@ def _shape_of_one(inputs: np.ndarray) -> str:
     return f"images of {inputs.shape[1:]} (height, width, channels)"
 
 
-def task_name(class_name: str) -> str:
-    """Return a class name as part of a path: ASCII letters, digits, ``-``, ``_`` and ``.``.
+def task_names(class_names: Sequence[str]) -> tuple[str, ...]:
+    """Return class names as parts of paths: ASCII letters, digits, ``-``, ``_`` and ``.``.
 
-    Accents are dropped, each run of other characters becomes ``_``, and so does a leading
-    dot.
+    Accents are dropped, each run of other characters becomes ``_``, and so does a leading dot.
+    Where no letter or digit is left, as of names in other scripts, or two names would be told
+    apart by capitals alone or not at all, a class is called by its number, from 0:
+    ``class_3``. A name of more than 150 characters ends in a part of its SHA-256 instead.
+
+    Parameters
+    ----------
+    class_names : sequence of str
+        All classes of a data set, in its order.
 
     Raises
     ------
     ValueError
-        If the name is empty.
+        If a name is empty.
 
     Examples
     --------
-    >>> task_name("T-shirt/top")
-    'T-shirt_top'
+    >>> task_names(["T-shirt/top", "猫", "a b", "a_b"])
+    ('T-shirt_top', 'class_1', 'class_2', 'class_3')
     """
+    plain = [_path_safe(name) for name in class_names]
+    taken = Counter(name.lower() for name in plain)
+    numbered = {
+        k
+        for k, name in enumerate(plain)
+        if not re.search("[A-Za-z0-9]", name) or taken[name.lower()] > 1
+    }
+    # Another class may have such a number for its name.
+    while True:
+        spelt = {plain[k].lower(): k for k in range(len(plain)) if k not in numbered}
+        clash = {spelt[f"class_{k}"] for k in numbered if f"class_{k}" in spelt}
+        if not clash:
+            break
+        numbered |= clash
+    return tuple(f"class_{k}" if k in numbered else name for k, name in enumerate(plain))
+
+
+def _path_safe(class_name: str) -> str:
     if not class_name:
         raise ValueError("a class name is empty")
     plain = unicodedata.normalize("NFKD", class_name)
     plain = "".join(c for c in plain if not unicodedata.combining(c))
-    return re.sub(r"^\.", "_", re.sub(r"[^A-Za-z0-9._-]+", "_", plain))
+    plain = re.sub(r"^\.", "_", re.sub(r"[^A-Za-z0-9._-]+", "_", plain))
+    if len(plain) <= _LONGEST:
+        return plain
+    # Names of files end at 255 bytes, and those of receipts and temporary files are longer.
+    digest = hashlib.sha256(class_name.encode("utf-8", "surrogatepass")).hexdigest()
+    return f"{plain[: _LONGEST - 13]}-{digest[:12]}"
 
 
 def _choices(annotation: Any) -> tuple[Any, ...]:

@@ -11,7 +11,14 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
 
-from epistemic_calibration.data.base import DataError, Dataset, DataSource, logger, raise_faults
+from epistemic_calibration.data.base import (
+    DataError,
+    Dataset,
+    DataSource,
+    MissingDataError,
+    logger,
+    raise_faults,
+)
 from epistemic_calibration.parameters import parameter
 
 if TYPE_CHECKING:
@@ -93,7 +100,7 @@ class ImageFolder(DataSource):
     def _folder(self, data_dir: Path) -> Path:
         folder = data_dir / Path(self.path).expanduser()
         if not folder.is_dir():
-            raise DataError(
+            raise MissingDataError(
                 f"no such folder: {folder} (config key datasets.<name>.path; it must hold "
                 f"train/CLASS/* and test/CLASS/*)"
             )
@@ -208,6 +215,8 @@ class _Reader:
         name = Path(path).relative_to(self.folder).as_posix()
         try:
             image = _upright(path)
+        except PermissionError:
+            raise
         # Decoders raise OSError, SyntaxError, ValueError, struct.error and others.
         except Exception as error:
             self.unreadable.append(f"{name} ({_reason(path, error)})")

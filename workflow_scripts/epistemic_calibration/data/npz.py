@@ -11,7 +11,14 @@ from typing import Any, Literal
 import numpy as np
 
 from epistemic_calibration.data._arrays import array_shapes, read_arrays
-from epistemic_calibration.data.base import DataError, Dataset, DataSource, check_inputs, logger
+from epistemic_calibration.data.base import (
+    DataError,
+    Dataset,
+    DataSource,
+    MissingDataError,
+    check_inputs,
+    logger,
+)
 from epistemic_calibration.parameters import parameter
 
 #: What arrays are called, the first name that a file has counts: ours, MedMNIST's.
@@ -96,7 +103,7 @@ class Npz(DataSource):
     def _file(self, data_dir: Path) -> Path:
         path = data_dir / Path(self.path).expanduser()
         if not path.is_file():
-            raise DataError(f"no such file: {path} (config key datasets.<name>.path)")
+            raise MissingDataError(f"no such file: {path} (config key datasets.<name>.path)")
         return path
 
     def _read(self, path: Path, names: Collection[str]) -> dict[str, np.ndarray]:

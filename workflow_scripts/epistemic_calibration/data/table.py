@@ -11,7 +11,7 @@ import numpy as np
 
 from epistemic_calibration.data._columns import encoded_features, text_of
 from epistemic_calibration.data._split import stratified_split
-from epistemic_calibration.data.base import DataError, Dataset, DataSource, logger
+from epistemic_calibration.data.base import DataError, Dataset, DataSource, MissingDataError, logger
 from epistemic_calibration.parameters import parameter
 
 if TYPE_CHECKING:
@@ -148,7 +148,7 @@ class Table(DataSource):
     def _file(self, data_dir: Path, given: str, key: str = "path") -> Path:
         path = data_dir / Path(given).expanduser()
         if not path.is_file():
-            raise DataError(f"no such file: {path} (config key datasets.<name>.{key})")
+            raise MissingDataError(f"no such file: {path} (config key datasets.<name>.{key})")
         return path
 
     def _rows(
@@ -262,6 +262,8 @@ class Table(DataSource):
                     f"{path}: reading Parquet needs pyarrow, which is not installed: install it, "
                     f"or save a .csv"
                 ) from None
+            except PermissionError:
+                raise
             # A broken file raises what the library behind pandas does.
             except Exception as error:
                 raise _unreadable(path, error) from None
@@ -297,6 +299,8 @@ class Table(DataSource):
             raise DataError(f"{path} is empty") from None
         except UnicodeDecodeError:
             raise DataError(f"{path} is no text in UTF-8: save it so") from None
+        except PermissionError:
+            raise
         # Of a broken archive or a line with other columns; the classes have no common base.
         except Exception as error:
             raise _unreadable(path, error) from None

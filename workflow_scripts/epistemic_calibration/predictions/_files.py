@@ -81,6 +81,8 @@ def read_file(
             return _read_text(file.read(), suffix, selection, groups)
     except PredictionsError:
         raise
+    except PermissionError as error:
+        raise PredictionsError(f"cannot be read: {error.strerror}") from None
     except (OSError, ValueError, EOFError, zipfile.BadZipFile, lzma.LZMAError, zlib.error) as error:
         reason = " ".join(str(error).split())[:200]
         raise PredictionsError(f"cannot be read: {reason}. Is it complete?") from None

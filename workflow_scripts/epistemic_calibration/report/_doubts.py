@@ -53,7 +53,10 @@ def not_estimable(chosen: pd.DataFrame) -> dict[str, str]:
 
 
 def doubts(
-    scores: pd.DataFrame, dataset: str, methods: Mapping[str, Mapping[str, str]]
+    scores: pd.DataFrame,
+    dataset: str,
+    methods: Mapping[str, Mapping[str, str]],
+    task_labels: Mapping[str, str] | None = None,
 ) -> Iterator[str]:
     """Yield, in one sentence each, what the scores themselves say against their use.
 
@@ -61,6 +64,8 @@ def doubts(
     ----------
     scores, dataset, methods
         As in `dataset_scores`.
+    task_labels : mapping, optional
+        What readers see of tasks, by name.
 
     Examples
     --------
@@ -93,10 +98,11 @@ def doubts(
     few = rarer[rarer < MIN_PER_LABEL].groupby("task").min()
     if len(few):
         fewest = few.idxmin()
+        name = (task_labels or {}).get(fewest, fewest)
         others = f" and {len(few) - 1} more" if len(few) > 1 else ""
         yield (
             f"Few images of a class: {few.min():.0f} of {n.xs(fewest, level='task').min():.0f} "
-            f"test images in task {fewest}{others}; scores of so few are rough"
+            f"test images in task {name}{others}; scores of so few are rough"
         )
     if "brier" in by_task:
         rate = positive / n

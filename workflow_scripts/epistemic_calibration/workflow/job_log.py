@@ -22,6 +22,9 @@ _MOST_CHARACTERS = 10_000
 _DONE, _FAILED = "done in ", "FAILED: "
 _SOURCES = Path(__file__).parents[2]
 _LIBRARIES = tuple(sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib"))
+_OF_A_METHOD = re.compile(
+    r"(?P<file>[^:]+\.py): (?P<what>.*) \(line (?P<line>\d+) of [^)]+\)(?P<more>.*)", re.DOTALL
+)
 _MAX_LENGTH = 400
 # Enough for the last lines of a log.
 _TAIL = 4000
@@ -105,8 +108,12 @@ def failed_line(error: BaseException) -> str:
     ...     print(failed_line(error))
     FAILED: KeyError: 'a'
     """
-    text = f"{type(error).__name__}: {error}"
-    return _FAILED + textwrap.shorten(f"{_place(error)}{text}", _MAX_LENGTH, placeholder=" …")
+    text = f"{_place(error)}{type(error).__name__}: {error}"
+    # What a user's method raises is told with its line already.
+    if method := _OF_A_METHOD.fullmatch(str(error)):
+        place = f"{Path(method['file']).name}, line {method['line']}"
+        text = f"{place}: {method['what']}{method['more']}"
+    return _FAILED + textwrap.shorten(text, _MAX_LENGTH, placeholder=" …")
 
 
 def read_outcome(path: str | Path) -> Outcome | None:

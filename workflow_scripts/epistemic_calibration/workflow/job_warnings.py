@@ -111,7 +111,12 @@ def merged(lists: Iterable[Sequence[Mapping[str, Any]]]) -> list[dict[str, Any]]
     >>> len(merged([[one], [one]]))
     1
     """
-    found = {(w["stage"], w["job"], w["text"]): dict(w) for some in lists for w in some}
+    found: dict[tuple[str, str, str], dict[str, Any]] = {}
+    for warning in (w for some in lists for w in some):
+        key = (warning["stage"], warning["job"], warning["text"])
+        # A job that finishes its results one by one counts on from the one to the next.
+        if key not in found or found[key]["count"] < warning["count"]:
+            found[key] = dict(warning)
     return [found[key] for key in sorted(found)]
 
 

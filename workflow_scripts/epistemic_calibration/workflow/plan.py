@@ -7,6 +7,7 @@ file each in ``workflow_scripts/``, say what is in it.
 from __future__ import annotations
 
 import importlib.util
+import os
 import sys
 from collections.abc import Mapping
 from functools import cache, cached_property
@@ -15,12 +16,13 @@ from typing import Any, NamedTuple
 
 from epistemic_calibration.data import (
     DataError,
+    MissingDataError,
     class_names_of,
     has_features,
     has_label_counts,
     label_counts_inventory,
     raw_inventory,
-    task_name,
+    task_names,
 )
 from epistemic_calibration.latents import load_encoder
 from epistemic_calibration.methods import method_path, user_file
@@ -56,6 +58,10 @@ class Encoding(NamedTuple):
     scaling: str
 
 
+class UnavailableDatasetError(ValueError):
+    """The raw data of a data set are not there, or must not be read."""
+
+
 class Plan:
     """Specs and fingerprints of all jobs under one configuration.
 
@@ -80,6 +86,24 @@ class Plan:
     def entries(self) -> dict[str, MethodEntry]:
         """Methods and controls by name, methods first."""
         return {**self.config.methods, **self.config.controls}
+
+    @cached_property
+    def unavailable(self) -> dict[str, str]:
+        """Data sets whose raw data are not there or must not be read: why, by name.
+
+        Raises
+        ------
+        ValueError
+            If a data set that is there is wrong.
+        """
+        found = {}
+        for dataset in self.config.datasets:
+            try:
+                self.tasks(dataset)
+                self.encoding(dataset)
+            except UnavailableDatasetError as error:
+                found[dataset] = str(error)
+        return found
 
     def methods(self, dataset: str) -> list[str]:
         """Return the names of the methods and controls that run on a data set."""
@@ -123,17 +147,18 @@ class Plan:
         }
 
     def missing_predictions(self) -> list[Path]:
-        """Return the files of predictions made elsewhere that should be there and are not."""
+        """Return the files of predictions made elsewhere that are not there or not readable."""
         files = (
             path
             for dataset in self.config.datasets
+            if dataset not in self.unavailable
             for method in self.imported
             if dataset in self.entries[method].datasets
             for seed in self.config.seeds
             for path in self.prediction_files(dataset, seed, method).values()
         )
         # One file of all classes is that of each task.
-        return [path for path in dict.fromkeys(files) if not path.is_file()]
+        return [path for path in dict.fromkeys(files) if not os.access(path, os.R_OK)]
 
     @cache
     def class_names(self, dataset: str) -> tuple[str, ...]:
@@ -146,8 +171,8 @@ class Plan:
         """
         try:
             return tuple(class_names_of(self.config.datasets[dataset].source, self.data_dir))
-        except (DataError, ValueError) as error:
-            raise ValueError(f"datasets.{dataset}: {error}") from error
+        except (DataError, ValueError, OSError) as error:
+            raise _told(dataset, error) from error
 
     @cache
     def encoding(self, dataset: str) -> Encoding:
@@ -162,8 +187,8 @@ class Plan:
         block = self.config.datasets[dataset]
         try:
             features = has_features(block.source, self.data_dir)
-        except (DataError, ValueError) as error:
-            raise ValueError(f"datasets.{dataset}: {error}") from error
+        except (DataError, ValueError, OSError) as error:
+            raise _told(dataset, error) from error
         encoder = block.encoder
         if encoder == "auto":
             encoder = "none" if features else "autoencoder"
@@ -183,7 +208,10 @@ class Plan:
     @cache
     def raw_inventory(self, dataset: str) -> dict[str, Any]:
         """Return what tells the raw data of a data set from others."""
-        return raw_inventory(self.config.datasets[dataset].source, self.data_dir)
+        try:
+            return raw_inventory(self.config.datasets[dataset].source, self.data_dir)
+        except (DataError, ValueError, OSError) as error:
+            raise _told(dataset, error) from error
 
     @cache
     def has_label_counts(self, dataset: str) -> bool:
@@ -196,8 +224,8 @@ class Plan:
         """
         try:
             return has_label_counts(self.config.datasets[dataset].source, self.data_dir)
-        except (DataError, ValueError) as error:
-            raise ValueError(f"datasets.{dataset}: {error}") from error
+        except (DataError, ValueError, OSError) as error:
+            raise _told(dataset, error) from error
 
     @cache
     def label_counts_inventory(self, dataset: str) -> dict[str, Any]:
@@ -214,8 +242,7 @@ class Plan:
         Raises
         ------
         ValueError
-            If ``tasks`` names a class that the data set does not have, or both of two, or two
-            classes have the same path-safe name.
+            If ``tasks`` names a class that the data set does not have, or both of two.
         """
         classes = self.class_names(dataset)
         chosen = self.config.datasets[dataset].tasks
@@ -227,21 +254,20 @@ class Plan:
                 f"{chosen[1]!r} are one with the labels exchanged, and would count each finding "
                 f"twice; name one"
             )
-        tasks: dict[str, int] = {}
+        safe, tasks = task_names(classes), {}
         for name in chosen:
             if name not in classes:
                 raise ValueError(
                     f"datasets.{dataset}.tasks: no class {name!r}; the classes are "
                     f"{', '.join(classes)}"
                 )
-            safe = task_name(name)
-            if safe in tasks:
-                raise ValueError(
-                    f"datasets.{dataset}: classes {classes[tasks[safe]]!r} and {name!r} share the "
-                    f"path-safe name {safe!r}; rename one"
-                )
-            tasks[safe] = classes.index(name)
+            tasks[safe[classes.index(name)]] = classes.index(name)
         return tasks
+
+    def task_labels(self, dataset: str) -> dict[str, str]:
+        """Return the class that each task is named after, where its path-safe name differs."""
+        classes = self.class_names(dataset)
+        return {task: classes[k] for task, k in self.tasks(dataset).items() if classes[k] != task}
 
     def task_chunks(self, dataset: str) -> list[list[str]]:
         """Return the tasks of a data set in the groups that one job fits."""
@@ -371,6 +397,13 @@ class Plan:
             "sources": source_hashes(self.base_dir, SCRIPTS / f"{stage}.py", *needs.sources),
             "inputs": _sorted_inputs(needs.inputs),
         }
+
+
+def _told(dataset: str, error: Exception) -> ValueError:
+    """Return an error of a data set as one that names it."""
+    text = f"{error.filename}: {error.strerror}" if isinstance(error, OSError) else str(error)
+    unavailable = isinstance(error, MissingDataError | PermissionError)
+    return (UnavailableDatasetError if unavailable else ValueError)(f"datasets.{dataset}: {text}")
 
 
 def _sorted_inputs(inputs: Mapping[str, Any]) -> dict[str, Any]:

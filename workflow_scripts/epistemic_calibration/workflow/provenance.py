@@ -5,7 +5,8 @@ the code that it runs and the fingerprints of its inputs. Its SHA-256 is the *fi
 Since a spec holds the fingerprints of its inputs, it fixes the whole chain back to the raw data.
 
 A *receipt* is written by a job beside the results, one for each output: the fingerprint of the
-spec that it was made from, and the SHA-256 of what is in it.
+spec that it was made from, and the SHA-256 of what is in it. What last digits depend on beyond the
+spec (libraries, processor, device) stands there too, for the result and all that it is made of.
 """
 
 from __future__ import annotations
@@ -14,8 +15,9 @@ import contextlib
 import hashlib
 import json
 import platform
+import sys
 import zipfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -26,7 +28,18 @@ from epistemic_calibration.files import atomic_path, write_text
 if TYPE_CHECKING:
     import numpy as np
 
-_PACKAGES = ("numpy", "scipy", "scikit-learn", "torch", "laplace-torch", "pandas", "snakemake")
+# What numbers depend on, by the name under which it is imported.
+_MODULES = {
+    "numpy": "numpy",
+    "scipy": "scipy",
+    "scikit-learn": "sklearn",
+    "torch": "torch",
+    "laplace-torch": "laplace",
+    "gpytorch": "gpytorch",
+    "pandas": "pandas",
+}
+_PACKAGES = (*_MODULES, "snakemake")
+_RECEIPT = {"fingerprint", "sha256", "signature", "made_with", "warnings"}
 
 
 class StaleResultError(RuntimeError):
@@ -65,6 +78,83 @@ def versions() -> dict[str, str]:
     return found
 
 
+# What last digits depend on
+
+
+def made_with() -> dict[str, list[str]]:
+    """Return what the last digits of this process's numbers depend on beyond the spec.
+
+    Returns
+    -------
+    dict of str to list of str
+        The versions of Python and of the libraries that are loaded; ``processor``, with the code
+        that the linear algebra of NumPy has chosen for it; and ``device``, where networks ran.
+        One value each.
+    """
+    found = {"python": platform.python_version(), "processor": _processor()}
+    for package, module in _MODULES.items():
+        if module in sys.modules and package in versions():
+            found[package] = versions()[package]
+    if device := _device():
+        found["device"] = device
+    return {name: [value] for name, value in found.items()}
+
+
+def merged_with(several: Iterable[Mapping[str, Sequence[str]]]) -> dict[str, list[str]]:
+    """Return all values that there are of each name, sorted.
+
+    Examples
+    --------
+    >>> merged_with([{"numpy": ["2.4.6"]}, {"numpy": ["2.3.0"], "device": ["cpu"]}])
+    {'device': ['cpu'], 'numpy': ['2.3.0', '2.4.6']}
+    """
+    found: dict[str, set[str]] = {}
+    for one in several:
+        for name, values in one.items():
+            found.setdefault(name, set()).update(values)
+    return {name: sorted(found[name]) for name in sorted(found)}
+
+
+def unlike(made: Mapping[str, Sequence[str]]) -> str:
+    """Return a sentence on what differs between the parts of a result, or nothing.
+
+    Examples
+    --------
+    >>> unlike({"numpy": ["2.3.0", "2.4.6"], "device": ["cpu"]})
+    'parts were made with numpy 2.3.0 and 2.4.6; last digits may differ for that reason alone'
+    >>> unlike({"numpy": ["2.4.6"], "device": ["cpu"]})
+    ''
+    """
+    differing = [f"{name} {' and '.join(v)}" for name, v in made.items() if len(v) > 1]
+    if not differing:
+        return ""
+    return (
+        f"parts were made with {', '.join(differing)}; last digits may differ for that reason alone"
+    )
+
+
+def _processor() -> str:
+    machine = platform.machine()
+    if "numpy" not in sys.modules:
+        return machine
+    from threadpoolctl import threadpool_info
+
+    blas = sorted(
+        (pool for pool in threadpool_info() if pool["user_api"] == "blas"),
+        # SciPy may bring one of its own, which not every job loads.
+        key=lambda pool: ("numpy" not in pool["filepath"], pool["filepath"]),
+    )
+    return " ".join([machine, *(pool.get("architecture", "") for pool in blas[:1])]).strip()
+
+
+def _device() -> str:
+    torch = sys.modules.get("torch")
+    if torch is not None and torch.cuda.is_initialized():
+        return torch.cuda.get_device_name()
+    # Without it, torch is loaded for something else.
+    return "cpu" if "epistemic_calibration.device" in sys.modules else ""
+
+
 # Specs
 
 
@@ -95,6 +185,8 @@ def read_spec(path: str | Path) -> dict[str, Any]:
         named = Path(path).stem.rpartition("-")[2]
         if fingerprint(spec).startswith(named):
             return spec
+    except PermissionError:
+        raise
     except (OSError, ValueError) as error:
         raise StaleResultError(f"{path} cannot be read ({error}). Run snakemake again.") from error
     raise StaleResultError(f"{path} is not what its name says. Delete it and run again.")
@@ -119,7 +211,10 @@ def file_signature(path: str | Path) -> list[int]:
 
 
 def write_receipt(
-    path: str | Path, fingerprint: str, warnings: Sequence[Mapping[str, Any]] = ()
+    path: str | Path,
+    fingerprint: str,
+    warnings: Sequence[Mapping[str, Any]] = (),
+    made: Mapping[str, Sequence[str]] | None = None,
 ) -> None:
     """Write the receipt of a result that is finished.
 
@@ -131,6 +226,8 @@ def write_receipt(
         Of the spec that it was made from.
     warnings : sequence of mapping
         What the job and those before it have warned of, as in `job_warnings`.
+    made : mapping, optional
+        What the job and those before it were made with, as in `merged_with`.
     """
     # The signature first: what changes between the two is not vouched for.
     signature = file_signature(path)
@@ -139,38 +236,55 @@ def write_receipt(
         "fingerprint": fingerprint,
         "sha256": file_digest(path),
         "signature": signature,
-        "versions": versions(),
+        "made_with": dict(made or {}),
         "warnings": list(warnings),
     }
     write_text(receipt_path(path), canonical_json(receipt) + "\n")
 
 
+def is_finished(path: str | Path, fingerprint: str) -> bool:
+    """Return whether a result is there, made from the spec of this fingerprint, and whole."""
+    receipt = read_receipt(path)
+    return (
+        receipt is not None
+        and receipt["fingerprint"] == fingerprint
+        and Path(path).is_file()
+        and receipt["sha256"] == file_digest(path)
+    )
+
+
 def read_receipt(path: str | Path, base_dir: str | Path = ".") -> dict[str, Any] | None:
-    """Return the receipt of a result, or None where it has none of its own."""
+    """Return the receipt of a result, or None where it has none of its own.
+
+    Raises
+    ------
+    PermissionError
+        If it must not be read.
+    """
     try:
         receipt = json.loads(Path(base_dir, receipt_path(path)).read_text(encoding="utf-8"))
-        complete = receipt.keys() >= {"fingerprint", "sha256", "signature", "warnings"}
+        complete = receipt.keys() >= _RECEIPT
         return receipt if complete and receipt["path"] == Path(path).as_posix() else None
+    except PermissionError:
+        raise
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
 
 
-def check_inputs(
-    paths: Sequence[str | Path], expected: Sequence[str]
-) -> list[list[dict[str, Any]]]:
+def check_inputs(paths: Sequence[str | Path], expected: Sequence[str]) -> list[dict[str, Any]]:
     """Check that files are whole and were made from the specs with these fingerprints.
 
     Returns
     -------
-    list of list of dict
-        The warnings in the receipt of each file.
+    list of dict
+        The receipt of each file.
 
     Raises
     ------
     StaleResultError
         Naming the first file that is not, and what to do.
     """
-    found, warnings = set(), []
+    found, receipts = set(), []
     for path in paths:
         receipt = read_receipt(path)
         if receipt is None or receipt["fingerprint"] not in expected:
@@ -184,10 +298,10 @@ def check_inputs(
                 f"changed. Delete it and run again."
             )
         found.add(receipt["fingerprint"])
-        warnings.append(receipt["warnings"])
+        receipts.append(receipt)
     if missing := set(expected) - found:
         raise StaleResultError(f"{len(missing)} of the files to be read are not among {paths}")
-    return warnings
+    return receipts
 
 
 # Arrays
@@ -237,6 +351,9 @@ def read_npz(
             record = json.loads(str(file["provenance"]))
             wanted = [n for n in file.files if n != "provenance"] if names is None else names
             return {name: file[name] for name in wanted if name in file.files}, record
+    except PermissionError:
+        # Its message says it; deleting the file would be no remedy.
+        raise
     except (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile) as error:
         raise StaleResultError(
             f"{path} cannot be read ({error}): it is truncated or not a result of this "

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from epistemic_calibration.data.base import task_name
+from epistemic_calibration.data.base import task_names
 from epistemic_calibration.workflow.provenance import StaleResultError, read_npz
 
 if TYPE_CHECKING:
@@ -36,8 +36,8 @@ def read_labels(path: str | Path) -> dict[str, np.ndarray]:
     """Return the test labels of every one-vs-all task, uint8 (n_test,), by task."""
     labels, _ = read_npz(path, ["y_test", "class_names"])
     return {
-        task_name(str(name)): (labels["y_test"] == k).astype(np.uint8)
-        for k, name in enumerate(labels["class_names"])
+        task: (labels["y_test"] == k).astype(np.uint8)
+        for k, task in enumerate(task_names([str(name) for name in labels["class_names"]]))
     }
 
 
@@ -49,8 +49,8 @@ def read_label_counts(path: str | Path | None = None) -> dict[str, dict[str, np.
     counts = arrays["label_counts"]
     of_all = {"n_labels": counts.sum(axis=1), "classes": arrays["y_test"]}
     return {
-        task_name(str(name)): {"n_positive": counts[:, k], **of_all}
-        for k, name in enumerate(arrays["class_names"])
+        task: {"n_positive": counts[:, k], **of_all}
+        for k, task in enumerate(task_names([str(name) for name in arrays["class_names"]]))
     }
 
 
@@ -103,6 +103,8 @@ def read_tables(paths: Iterable[str | Path]) -> pd.DataFrame:
     for path in sorted(map(str, paths)):
         try:
             tables.append(pd.read_csv(path, dtype=names, keep_default_na=False, na_values=[""]))
+        except PermissionError:
+            raise
         except (OSError, ValueError) as error:
             raise StaleResultError(
                 f"{path} cannot be read ({error}). Delete it and run again."

@@ -40,6 +40,9 @@ _UNTOLD_EVENTS = {
     LogEvent.WORKFLOW_STARTED,
     LogEvent.RUN_INFO,
 }
+_LOCKED = "Directory cannot be locked"
+#: What ends jobs when a user ends the run.
+_INTERRUPTED = ("SIGINT", "SIGHUP")
 _NOTHING_TO_DO = "Nothing to be done"
 # What Python says of a process that failed; a shell adds 128 to the signal that ended a command.
 _END_OF_PROCESS = re.compile(
@@ -107,6 +110,12 @@ class Screen:
         elif ended := _END_OF_PROCESS.search(message):
             self._local.ended = _signal(ended)
             return False
+        elif _LOCKED in message:
+            text = (
+                "This folder is locked: either another run is at work here, or one was killed or "
+                "lost its power. If none is at work, type\n  snakemake --unlock\nand run again; "
+                "what was finished is kept."
+            )
         elif message.startswith(_NOTHING_TO_DO):
             text = "\n".join(filter(None, ("Nothing has to be made again.", self._closing())))
         record.told = text
@@ -141,6 +150,9 @@ class Screen:
 
     def _failure(self, record: logging.LogRecord) -> str:
         what = self._messages.get(record.jobid, f"rule {record.rule_name}")
+        if getattr(self._local, "ended", "") in _INTERRUPTED:
+            self._local.ended = ""
+            return f"Stopped: {what}"
         self.failed.append(what)
         outcome = read_outcome(record.log[0]) if record.log else None
         reason = outcome.reason if outcome else ""

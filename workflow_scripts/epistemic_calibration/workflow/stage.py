@@ -29,6 +29,7 @@ import argparse
 import dataclasses
 import logging
 import os
+import signal
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -45,6 +46,9 @@ from epistemic_calibration.workflow.provenance import (
     check_inputs,
     file_signature,
     fingerprint,
+    is_finished,
+    made_with,
+    merged_with,
     read_spec,
     receipt_path,
     write_receipt,
@@ -97,6 +101,10 @@ class Job:
     warnings: Sequence[Mapping[str, Any]] = ()
     #: Returns what this job itself has warned of so far, likewise.
     warned: Callable[[], Sequence[Mapping[str, Any]]] = list
+    #: What its inputs were made with, as `provenance.merged_with` returns.
+    made_with: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    #: Called with the path of an output that is written; see `Stage.one_by_one`.
+    finish: Callable[[str], None] = lambda path: None
 
 
 @dataclass(frozen=True)
@@ -117,6 +125,10 @@ class Stage:
     unchecked : tuple of str
         Names of further paths that the step reads, which have no fingerprints: what is in them
         is told apart by the settings, or is no property of the result.
+    one_by_one : bool, default False
+        Whether each output is made for itself, whatever the others are. Then the step gets only
+        those that are not finished, and calls ``job.finish`` with each that it has written: it
+        has its receipt at once, and stays if the job fails later.
     """
 
     settings: type
@@ -125,6 +137,7 @@ class Stage:
     inputs: tuple[str, ...] = ()
     outputs: tuple[str, ...] = ()
     unchecked: tuple[str, ...] = ()
+    one_by_one: bool = False
 
     def run(self) -> None:
         """Do the job of the command line: check the inputs, call the step, write receipts.
@@ -147,6 +160,9 @@ class Stage:
         started = time.perf_counter()
         try:
             self._run(args, log, collector)
+        except KeyboardInterrupt:
+            logger.info("interrupted after %.1f s", time.perf_counter() - started)
+            sys.exit(128 + signal.SIGINT)
         except Exception as error:
             logger.exception("failed after %.1f s", time.perf_counter() - started)
             logger.error("%s", failed_line(error))
@@ -175,9 +191,20 @@ class Stage:
         before = {path: file_signature(path) for path in map(Path, read) if path.is_file()}
         sources = check_sources(spec["sources"], Path.cwd())
         before |= {path: file_signature(path) for path in sources}
-        inherited = []
+        receipts = []
         for name, expected in spec["inputs"].items():
-            inherited += check_inputs(_listed(inputs[name]), _listed(expected))
+            receipts += check_inputs(_listed(inputs[name]), _listed(expected))
+        inherited = [receipt["warnings"] for receipt in receipts]
+        given = merged_with(receipt["made_with"] for receipt in receipts)
+        made_from = fingerprint(spec)
+        if self.one_by_one:
+            for name, paths in outputs.items():
+                left = [path for path in paths if not is_finished(path, made_from)]
+                if finished := [path for path in paths if path not in left]:
+                    logger.info("finished before: %s", ", ".join(finished))
+                outputs[name] = left
+            if not any(outputs.values()):
+                return
         written = [path for paths in outputs.values() for path in _listed(paths)]
         for path in written:
             # A receipt of an earlier job must not speak for what is written now.
@@ -195,18 +222,31 @@ class Stage:
             spec=spec,
             warnings=merged(inherited),
             warned=warned,
+            made_with=given,
+            finish=lambda path: write_receipts([path]) if self.one_by_one else None,
         )
         watched = WatchedStep(spec["sources"], [Path(path).resolve() for path in read])
+
+        def write_receipts(paths: Sequence[str]) -> None:
+            try:
+                for path, signature in before.items():
+                    if not path.is_file() or file_signature(path) != signature:
+                        raise StaleResultError(
+                            f"{path} was changed while the job ran. Run snakemake again"
+                        )
+                watched.check()
+            except StaleResultError:
+                for path in written:
+                    receipt_path(path).unlink(missing_ok=True)
+                raise
+            warnings = merged([*inherited, warned()])
+            made = merged_with([given, made_with()])
+            for path in paths:
+                write_receipt(path, made_from, warnings, made)
+
         with log.printed(), watched.running():
             self.step(job)
-        for path, signature in before.items():
-            if not path.is_file() or file_signature(path) != signature:
-                raise StaleResultError(f"{path} was changed while the job ran. Run snakemake again")
-        watched.check()
-        made_from = fingerprint(spec)
-        warnings = merged([*inherited, warned()])
-        for path in written:
-            write_receipt(path, made_from, warnings)
+        write_receipts(written)
 
     def spec_settings(self, settings: Any) -> dict[str, Any]:
         """Return the settings of a job as they stand in its spec.

@@ -116,6 +116,9 @@ def report(plan: Plan, datasets: Iterable[str]) -> Iterator[str]:
     """Yield the lines that the command prints."""
     several = len(plan.config.seeds) > 1
     for dataset in datasets:
+        if dataset in plan.unavailable:
+            yield f"{dataset}: not available ({plan.unavailable[dataset]})"
+            continue
         rows = list(dataset_status(plan, dataset))
         n_done = sum(row.state == "done" for row in rows)
         yield f"{dataset}: {n_done} of {len(rows)} done"

@@ -92,6 +92,13 @@ class Table:
         """Return the table with further notes at its end."""
         return replace(self, notes=(*self.notes, *notes))
 
+    def with_task_labels(self, labels: Mapping[str, str]) -> Table:
+        """Return the table with the classes that tasks are named after, in its text."""
+        names = self.text.index.names
+        if "Task" not in names or not labels:
+            return self
+        return replace(self, text=self.text.rename(index=labels, level=names.index("Task")))
+
     def to_terminal(self) -> str:
         """Return caption and the table's narrow form as plain text."""
         shown = self.text if self.brief is None else self.brief
@@ -103,7 +110,7 @@ class Table:
     def to_markdown(self) -> str:
         """Return caption, table and notes as Markdown."""
         table = markdown(_flat(self.text), self._words())
-        parts = [f"**{self.caption}**", table, *self.notes]
+        parts = [f"**{self.caption}**", table, *map(_one_line, self.notes)]
         return "\n\n".join(parts) + "\n"
 
     def to_latex(self, name: str = "") -> str:
@@ -258,7 +265,7 @@ def plain(table: pd.DataFrame, words: Collection[str], width: int = 100) -> str:
     ------  ----
     Centr…   0.5
     """
-    columns = [[_one_line(name), *map(_one_line, table[name])] for name in table.columns]
+    columns = [[*map(_one_line, [name, *table[name]])] for name in table.columns]
     widths = [max(map(len, cells)) for cells in columns]
     widths[0] = min(widths[0], max(len(columns[0][0]), width - sum(n + 2 for n in widths[1:])))
     lines = []
@@ -309,7 +316,11 @@ def _latex_tabular(text: pd.DataFrame) -> Iterator[str]:
 
 
 def _latex_row(cells: Sequence[str]) -> str:
-    return " & ".join(cells) + r" \\"
+    first, *rest = cells
+    # After the end of a row these two would belong to it.
+    if first.startswith(("[", "*")):
+        first = f"{{{first[0]}}}{first[1:]}"
+    return " & ".join([first, *rest]) + r" \\"
 
 
 _LATEX = {
