@@ -70,7 +70,7 @@ def test_the_frame_agrees_with_the_scores_of_the_benchmark():
     scored = {row["metric"]: row["value"] for row in scored}
     frame = evaluate(y, rows, **counts).to_frame().set_index("metric")
     both = frame.index.intersection(list(scored))
-    assert set(frame.index) - set(METRICS) == {"n_samples", "n_hypotheses"}
+    assert set(frame.index) - set(METRICS) == {"n_hypotheses"}
     assert len(both) >= 24
     for name in both:
         assert frame.loc[name, "value"] == pytest.approx(scored[name], rel=1e-12), name

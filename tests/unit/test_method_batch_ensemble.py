@@ -205,7 +205,9 @@ def test_all_features_may_be_zero():
 def test_the_method_trains_such_ensembles():
     X, labels = problem(n_ensembles=1)
     for minibatches in ("split", "tiled"):
-        method = BatchEnsemble(**FAST, n_members=4, minibatches=minibatches, random_state=7)
+        method = BatchEnsemble(
+            **FAST, min_steps=1, n_members=4, minibatches=minibatches, random_state=7
+        )
         method.fit(X, labels[0])
         expected = train_batch_ensembles(
             X,

@@ -13,7 +13,13 @@ from epistemic_calibration.methods._evidential_loss import MAX_EXPONENT, Evident
 from epistemic_calibration.methods.evidential import Evidential
 from epistemic_calibration.seeds import derive_seed
 
-FAST = {"hidden_sizes": [10, 5], "n_epochs": 12, "learning_rate": 0.01, "device": "cpu"}
+FAST = {
+    "hidden_sizes": [10, 5],
+    "n_epochs": 12,
+    "min_steps": 1,
+    "learning_rate": 0.01,
+    "device": "cpu",
+}
 ACTIVATIONS = ("relu", "softplus", "exp")
 
 

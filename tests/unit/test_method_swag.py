@@ -14,6 +14,7 @@ from epistemic_calibration.seeds import derive_seed
 FAST = {
     "hidden_sizes": [10, 5],
     "n_epochs": 4,
+    "min_steps": 1,
     "learning_rate": 0.01,
     "n_collected": 6,
     "rank": 4,
@@ -130,7 +131,7 @@ def test_a_fit_has_the_moments_of_its_iterates():
         X,
         y[None],
         seeds=[derive_seed(3, 0)],
-        **{k: v for k, v in FAST.items() if k not in ("rank", "n_collected")},
+        **{k: v for k, v in FAST.items() if k not in ("rank", "n_collected", "min_steps")},
         constant_rate=ConstantRate(6, method.constant_rate, method.momentum),
     )
     iterates = np.stack(

@@ -151,7 +151,7 @@ def test_two_classes_are_one_task():
 def test_features_are_scaled_and_not_encoded():
     assert binary().encoding("tumours") == ("none", {}, "standard")
     images = plan().encoding("digits")
-    assert (images.encoder, images.encoder_parameters["n_epochs"]) == ("autoencoder", 60)
+    assert (images.encoder, images.encoder_parameters["min_steps"]) == ("autoencoder", 480)
     assert images.scaling == "none"
     named = plan(lambda c: c["latents"].update(encoder="autoencoder", scaling="none"))
     assert named.encoding("digits") == images
