@@ -39,7 +39,7 @@ bench: $(READY) ## time the workflow against a plain script (FULL=1: the full be
 	$(BIN)/python benchmarks/scaling.py --cores $(CORES)
 
 test: $(READY) ## run every test that can run on this machine
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n auto --dist loadfile
 
 lint: $(READY) ## check style: ruff, snakefmt, snakemake --lint, wrapping of Markdown
 	$(BIN)/ruff check .
