@@ -9,7 +9,7 @@ from matplotlib.text import Text
 from scipy.stats import binom, norm
 
 from epistemic_calibration import metrics
-from epistemic_calibration.methods import Predictions, available_methods
+from epistemic_calibration.methods import Predictions, available_methods, load_method
 from epistemic_calibration.metrics.binning import Binning, group_equal_rows
 from epistemic_calibration.paper.toy import (
     _mixture,
@@ -662,3 +662,14 @@ def test_running_an_experiment_imports_nothing_of_its_figure():
         if name.startswith("eece"):
             assert "binning.py" in sources
         assert not sources & {"toy_drawing.py", "style.py"}
+
+
+def test_networks_make_their_epochs_and_no_more():
+    data = ExperimentData("eece_per_method", 0, 50, 20)
+    settings = {"n_epochs": 3, "n_members": 2, "device": "cpu"}
+    found = data.fit_predict("deep_ensemble", None, {**settings, "min_steps": 500})
+    method = load_method("deep_ensemble")(
+        **settings, min_steps=1, random_state=derive_seed(*data.key, "deep_ensemble")
+    )
+    expected = method.fit(data.X_train, data.y_train).predict(data.X_test)
+    np.testing.assert_array_equal(found.hypotheses, expected.hypotheses)

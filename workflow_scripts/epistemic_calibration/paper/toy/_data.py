@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from epistemic_calibration.methods import Method, Predictions, user_file
+from epistemic_calibration.methods._network import NetworkMethod
 from epistemic_calibration.methods._tasks import load_told, predict_tasks
 from epistemic_calibration.paper.toy._mixture import (
     sample_mixture,
@@ -93,7 +94,8 @@ class ExperimentData:
         implementation : str, optional
             Registered name or file of the method, or ``oracle``; by default ``method``.
         parameters : mapping, optional
-            Parameters of the method; by default its own defaults.
+            Parameters of the method; by default its own defaults. Networks make their epochs,
+            whatever their ``min_steps``.
         X : ndarray of shape (n_samples, 2), optional
             Where to predict; by default at the test set.
 
@@ -104,12 +106,16 @@ class ExperimentData:
         """
         implementation = implementation or method
         cls = Oracle if implementation == "oracle" else load_told(implementation)
+        parameters = dict(parameters or {})
+        if issubclass(cls, NetworkMethod):
+            # The paper's toy sets are as small as this, and its networks make its epochs.
+            parameters["min_steps"] = 1
         fitted = predict_tasks(
             cls,
             self.X_train,
             self.y_train[:, None],
             self.X_test if X is None else X,
-            parameters=parameters or {},
+            parameters=parameters,
             random_states=[derive_seed(*self.key, method)],
             path=user_file(implementation),
         )
