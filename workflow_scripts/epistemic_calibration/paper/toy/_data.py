@@ -9,7 +9,6 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from epistemic_calibration.methods import Method, Predictions, user_file
-from epistemic_calibration.methods._network import NetworkMethod
 from epistemic_calibration.methods._tasks import load_told, predict_tasks
 from epistemic_calibration.paper.toy._mixture import (
     sample_mixture,
@@ -94,8 +93,8 @@ class ExperimentData:
         implementation : str, optional
             Registered name or file of the method, or ``oracle``; by default ``method``.
         parameters : mapping, optional
-            Parameters of the method; by default its own defaults. Networks make their epochs,
-            whatever their ``min_steps``.
+            Parameters of the method; by default its own defaults. ``min_steps`` is 1 where it
+            is one of them.
         X : ndarray of shape (n_samples, 2), optional
             Where to predict; by default at the test set.
 
@@ -107,7 +106,7 @@ class ExperimentData:
         implementation = implementation or method
         cls = Oracle if implementation == "oracle" else load_told(implementation)
         parameters = dict(parameters or {})
-        if issubclass(cls, NetworkMethod):
+        if "min_steps" in cls.default_parameters():
             # The paper's toy sets are as small as this, and its networks make its epochs.
             parameters["min_steps"] = 1
         fitted = predict_tasks(
