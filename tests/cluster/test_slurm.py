@@ -132,7 +132,7 @@ def test_with_device_cuda_the_jobs_that_can_use_a_gpu_ask_for_one(run, slurm, tm
 
 
 def test_killed_job_fails_names_its_logs_and_is_retried_with_more_memory(run):
-    _, output, jobs = run
+    project, _, jobs = run
     attempts = {
         number: (job["state"], job["memory"])
         for number, job in jobs.items()
@@ -144,6 +144,9 @@ def test_killed_job_fails_names_its_logs_and_is_retried_with_more_memory(run):
     assert first[1] == "20M"
     assert second == ("COMPLETED", "4000M")
 
+    # The screen says it in three lines; Snakemake's log has it all.
+    logs_of_runs = sorted((project.folder / ".snakemake" / "log").glob("*.log"))
+    output = "".join(path.read_text() for path in logs_of_runs)
     error = output[output.index("Error in rule images") :]
     assert f"SLURM-job '{killed}' failed" in error
     logs = re.search(r"^ +log: (.*) \(check", error, flags=re.MULTILINE).group(1)

@@ -493,7 +493,7 @@ def test_a_second_run_in_the_same_folder_is_refused(project):
         (project.folder / "go").touch()
         output, _ = first.communicate(timeout=120)
     assert second.returncode != 0
-    assert "cannot be locked" in screen(second)
+    assert "This folder is locked" in screen(second)
     assert first.returncode == 0, output
     assert "waiting" in (project.folder / TABLES).read_text()
 

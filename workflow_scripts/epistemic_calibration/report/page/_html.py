@@ -262,7 +262,7 @@ def read_markdown(
 
 def _row(line: str) -> list[str]:
     cells = re.split(r"(?<!\\)\|", line.strip().removeprefix("|").removesuffix("|"))
-    return [cell.strip().replace(r"\|", "|") for cell in cells]
+    return [re.sub(r"\\([|$<])", r"\1", cell.strip()) for cell in cells]
 
 
 def _cell(text: str) -> Cell:
