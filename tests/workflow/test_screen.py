@@ -103,7 +103,10 @@ def test_what_a_method_warns_of_stands_under_the_tables_and_at_the_end_of_every_
     assert "Nothing has to be made again." in again.stdout + again.stderr
     assert len(sentence.findall(again.stdout + again.stderr)) == 1
     (folder / "digits_summary.md").unlink()
-    assert project.planned("digits") == ["Making the tables of digits"]
+    assert project.planned("digits") == [
+        "Making the page results/digits/report.html",
+        "Making the tables of digits",
+    ]
     assert len(sentence.findall(project.run("digits").stdout)) == 1
     assert len(sentence.findall((folder / "digits_summary.md").read_text())) == 1
 
