@@ -495,7 +495,7 @@ def test_a_second_run_in_the_same_folder_is_refused(project):
     assert second.returncode != 0
     assert "This folder is locked" in screen(second)
     assert first.returncode == 0, output
-    assert "waiting" in (project.folder / TABLES).read_text()
+    assert " own " in (project.folder / TABLES).read_text()
 
 
 def refused(project):
