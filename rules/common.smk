@@ -25,6 +25,7 @@ if set("{}") & set(str(workflow.basedir)):
     raise WorkflowError(f"{workflow.basedir}: the project's path must not have braces in it")
 sys.path.insert(0, str(Path(workflow.basedir) / "workflow_scripts"))
 
+from epistemic_calibration.files import remove_temporary_files
 from epistemic_calibration.latents import load_encoder
 from epistemic_calibration.registry import available, load
 from epistemic_calibration.workflow.config import (
@@ -33,11 +34,10 @@ from epistemic_calibration.workflow.config import (
     resolve_config,
     retype_overrides,
 )
+from epistemic_calibration.workflow.job_log import read_outcome
 from epistemic_calibration.workflow.ledger import Ledger
 from epistemic_calibration.workflow.manifest import append_manifest
-from epistemic_calibration.workflow.job_log import read_outcome
 from epistemic_calibration.workflow.plan import Plan, stages
-from epistemic_calibration.files import remove_temporary_files
 from epistemic_calibration.workflow.provenance import is_finished, receipt_path, write_spec
 from epistemic_calibration.workflow.screen import Screen, closing_text, warnings_of
 
@@ -85,15 +85,16 @@ try:
     )
     plan = Plan(CONFIG)
     DATASETS = [name for name in CONFIG.datasets if name not in plan.unavailable]
-    # Removing a lock needs no predictions.
     for _entry in plan.entries.values():
         if _entry.missing:
             logger.warning(f"{_entry.missing}. The other methods run without it")
+    # Removing a lock needs no predictions.
     _missing = [] if "--unlock" in sys.argv else plan.missing_predictions()
     if _missing:
         raise ValueError(
-            f"{len(_missing)} files of predictions are missing or cannot be read: {first_of(_missing)}. Where a "
-            f"method has none for a data set, leave that out of its `datasets`"
+            f"{len(_missing)} files of predictions are missing or cannot be read: "
+            f"{first_of(_missing)}. Where a method has none for a data set, leave that out of its "
+            f"`datasets`"
         )
 except OSError as error:
     raise WorkflowError(f"{error.filename}: {error.strerror}") from None
@@ -137,7 +138,7 @@ async def update_needrun(dag, *args, **kwargs):
             f"{len(stale)} results were made from other settings, sources or inputs than those "
             f"asked for, and --touch would not change that: {first_of(stale)}. Run without --touch"
         )
-    forced = [job for job, _, _ in jobs_of_stages(dag) if is_forced_by_user(dag, job)]
+    forced = jobs_forced_by_user(dag)
     dag.forcefiles.update(stale)
     await _update_needrun(dag, *args, **kwargs)
     runs = workflow.executor_plugin is not None
@@ -167,11 +168,15 @@ async def update_needrun(dag, *args, **kwargs):
         logger.warning(f"{path} cannot be written: {reason}{more}")
 
 
-def is_forced_by_user(dag, job):
-    """Whether --force, --forcerun or --forceall asks for a job."""
+def jobs_forced_by_user(dag):
+    """The jobs of stages that --force, --forcerun or --forceall asks for."""
     settings = workflow.dag_settings
     files = {*settings.forcerun, *(settings.targets if settings.forcetargets else ())}
-    return job.rule in dag.forcerules or not files.isdisjoint(map(str, job.output))
+    return [
+        job
+        for job, _, _ in jobs_of_stages(dag)
+        if job.rule in dag.forcerules or not files.isdisjoint(map(str, job.output))
+    ]
 
 
 def finished_outputs(job):

@@ -15,10 +15,7 @@ class Settings:
 def needs(plan, dataset, seed):
     from epistemic_calibration.registry import registered_files
 
-    compared = [
-        plan.fingerprint("scores", dataset=dataset, seed=seed, method=method)
-        for method in plan.methods(dataset)
-    ]
+    compared = plan.score_fingerprints(dataset, [seed])
     return Needs(
         Settings(
             tasks=list(plan.tasks(dataset)),

@@ -13,10 +13,7 @@ class Settings:
 
 def needs(plan, dataset, seed):
     images = plan.fingerprint("images", dataset=dataset)
-    compared = [
-        plan.fingerprint("scores", dataset=dataset, seed=seed, method=method)
-        for method in plan.methods(dataset)
-    ]
+    compared = plan.score_fingerprints(dataset, [seed])
     return Needs(
         Settings(
             tasks=list(plan.tasks(dataset)),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -141,12 +140,7 @@ class ClassEvaluation:
         >>> evaluate([0, 1, 2] * 33, hypotheses).to_dict()["class_names"]
         ['0', '1', '2']
         """
-        values = {
-            f.name: getattr(self, f.name)
-            for f in dataclasses.fields(self)
-            if not f.name.startswith("_")
-        }
-        return plain(values | {"judgement": self.judgement})
+        return plain(self) | {"judgement": self.judgement}
 
     def to_frame(self) -> pd.DataFrame:
         """Return one row per metric, and per class where it is of one.

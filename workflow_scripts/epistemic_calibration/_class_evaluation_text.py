@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 from epistemic_calibration import _evaluation_text as binary
 from epistemic_calibration._evaluation_text import (
+    bounds_of_size,
+    closing,
     in_points,
     inputs_of,
     interval,
@@ -69,15 +71,9 @@ def summary(e: ClassEvaluation) -> str:
                 f"{share[most]:.2g} ({_short(most)})"
             )
     else:
-        lines.append(row("Error of the mean, at most", e.reducible_at_most))
-        if e.reported_error is not None:
-            lines.append(row("Error that is reported", e.reported_error))
+        lines += bounds_of_size(e)
     lines += sentences(on_size(e))
-    lines += [f"! {warning}" for warning in e.warnings]
-    lines.append(
-        f"Settings: {e.n_bins} nested bins of each class and jointly, "
-        f"random_state {e.random_state}" + ("" if e.exchangeable else ", hypotheses are no draws")
-    )
+    lines += closing(e, f"{e.n_bins} nested bins of each class and jointly")
     return "\n".join(line.rstrip() for line in lines)
 
 

@@ -10,6 +10,7 @@ from epistemic_calibration.evaluation import ECE_N_BINS, LEAST_SAMPLES
 from epistemic_calibration.metrics import CorrectedError, Estimate
 
 if TYPE_CHECKING:
+    from epistemic_calibration._class_evaluation import ClassEvaluation
     from epistemic_calibration.evaluation import Evaluation
 
 #: Columns of the summary.
@@ -72,16 +73,25 @@ def summary(e: Evaluation) -> str:
         if "second_order" in e.tests:
             lines.append(f"  p-value: right size {p_value(e.tests['second_order'].p_value)}")
     else:
-        lines.append(row("Error of the mean, at most", e.reducible_at_most))
-        if e.reported_error is not None:
-            lines.append(row("Error that is reported", e.reported_error))
+        lines += bounds_of_size(e)
     lines += sentences(on_size(e))
-    lines += [f"! {warning}" for warning in e.warnings]
-    lines.append(
-        f"Settings: {e.n_bins} nested bins (TECE), {e.eece_n_bins} K-means bins (EECE), "
-        f"random_state {e.random_state}" + ("" if e.exchangeable else ", hypotheses are no draws")
-    )
+    lines += closing(e, f"{e.n_bins} nested bins (TECE), {e.eece_n_bins} K-means bins (EECE)")
     return "\n".join(line.rstrip() for line in lines)
+
+
+def bounds_of_size(e: Evaluation | ClassEvaluation) -> list[str]:
+    """Return what one label per input says of the size of the uncertainty."""
+    lines = [row("Error of the mean, at most", e.reducible_at_most)]
+    if e.reported_error is not None:
+        lines.append(row("Error that is reported", e.reported_error))
+    return lines
+
+
+def closing(e: Evaluation | ClassEvaluation, bins: str) -> list[str]:
+    """Return the warnings and the settings."""
+    draws = "" if e.exchangeable else ", hypotheses are no draws"
+    settings = f"Settings: {bins}, random_state {e.random_state}{draws}"
+    return [*(f"! {warning}" for warning in e.warnings), settings]
 
 
 def on_mean(e: Evaluation) -> str:

@@ -158,12 +158,7 @@ class Evaluation:
         >>> evaluate([0, 1] * 50, [[0.4, 0.6]] * 100).to_dict()["tece"]["n_bins"]
         1
         """
-        values = {
-            f.name: getattr(self, f.name)
-            for f in dataclasses.fields(self)
-            if not f.name.startswith("_")
-        }
-        return plain(values | {"judgement": self.judgement})
+        return plain(self) | {"judgement": self.judgement}
 
     def to_frame(self) -> pd.DataFrame:
         """Return one row per metric, named as in the scores of the benchmark.
@@ -629,10 +624,12 @@ def _warnings(
 
 
 def plain(value: Any) -> Any:
+    """Return a value as JSON can hold it, a dataclass by its public fields."""
     if dataclasses.is_dataclass(value):
-        fields = (f.name for f in dataclasses.fields(value))
+        names = (f.name for f in dataclasses.fields(value))
         # Bins are many, and figures have them.
-        return {name: plain(getattr(value, name)) for name in fields if name != "bins"}
+        public = (name for name in names if name != "bins" and name[0] != "_")
+        return {name: plain(getattr(value, name)) for name in public}
     if isinstance(value, dict):
         return {name: plain(item) for name, item in value.items()}
     if isinstance(value, (list, tuple)):

@@ -9,7 +9,8 @@ from __future__ import annotations
 import importlib.util
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -169,10 +170,8 @@ class Plan:
         ValueError
             If they cannot be told; the message names the data set.
         """
-        try:
+        with _naming(dataset):
             return tuple(class_names_of(self.config.datasets[dataset].source, self.data_dir))
-        except (DataError, ValueError, OSError) as error:
-            raise _told(dataset, error) from error
 
     @cache
     def encoding(self, dataset: str) -> Encoding:
@@ -185,10 +184,8 @@ class Plan:
             cannot be told; the message names the data set.
         """
         block = self.config.datasets[dataset]
-        try:
+        with _naming(dataset):
             features = has_features(block.source, self.data_dir)
-        except (DataError, ValueError, OSError) as error:
-            raise _told(dataset, error) from error
         encoder = block.encoder
         if encoder == "auto":
             encoder = "none" if features else "autoencoder"
@@ -208,10 +205,8 @@ class Plan:
     @cache
     def raw_inventory(self, dataset: str) -> dict[str, Any]:
         """Return what tells the raw data of a data set from others."""
-        try:
+        with _naming(dataset):
             return raw_inventory(self.config.datasets[dataset].source, self.data_dir)
-        except (DataError, ValueError, OSError) as error:
-            raise _told(dataset, error) from error
 
     @cache
     def has_label_counts(self, dataset: str) -> bool:
@@ -222,10 +217,8 @@ class Plan:
         ValueError
             If that cannot be told; the message names the data set.
         """
-        try:
+        with _naming(dataset):
             return has_label_counts(self.config.datasets[dataset].source, self.data_dir)
-        except (DataError, ValueError, OSError) as error:
-            raise _told(dataset, error) from error
 
     @cache
     def label_counts_inventory(self, dataset: str) -> dict[str, Any]:
@@ -328,11 +321,11 @@ class Plan:
         """Return the stage that makes a method's files of hypotheses."""
         return "predictions" if method in self.imported else "hypotheses"
 
-    def score_fingerprints(self, dataset: str) -> list[str]:
+    def score_fingerprints(self, dataset: str, seeds: Sequence[int] | None = None) -> list[str]:
         """Return the fingerprints of all score files of a data set, by seed and method."""
         return [
             self.fingerprint("scores", dataset=dataset, seed=seed, method=method)
-            for seed in self.config.seeds
+            for seed in (self.config.seeds if seeds is None else seeds)
             for method in self.methods(dataset)
         ]
 
@@ -399,11 +392,17 @@ class Plan:
         }
 
 
-def _told(dataset: str, error: Exception) -> ValueError:
-    """Return an error of a data set as one that names it."""
-    text = f"{error.filename}: {error.strerror}" if isinstance(error, OSError) else str(error)
-    unavailable = isinstance(error, MissingDataError | PermissionError)
-    return (UnavailableDatasetError if unavailable else ValueError)(f"datasets.{dataset}: {text}")
+@contextmanager
+def _naming(dataset: str) -> Iterator[None]:
+    """Have what is raised of a data set name it."""
+    try:
+        yield
+    except (DataError, ValueError, OSError) as error:
+        text = f"{error.filename}: {error.strerror}" if isinstance(error, OSError) else str(error)
+        unavailable = isinstance(error, MissingDataError | PermissionError)
+        raise (UnavailableDatasetError if unavailable else ValueError)(
+            f"datasets.{dataset}: {text}"
+        ) from error
 
 
 def _sorted_inputs(inputs: Mapping[str, Any]) -> dict[str, Any]:

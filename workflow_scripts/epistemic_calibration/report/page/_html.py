@@ -15,6 +15,7 @@ from epistemic_calibration import __version__
 from epistemic_calibration.report.page._scores import Number
 from epistemic_calibration.report.page._template import TEMPLATES
 from epistemic_calibration.report.page._theme import COLORS, vega_themes
+from epistemic_calibration.report.tables._table import text_of_markdown
 
 
 @dataclass(frozen=True)
@@ -262,7 +263,7 @@ def read_markdown(
 
 def _row(line: str) -> list[str]:
     cells = re.split(r"(?<!\\)\|", line.strip().removeprefix("|").removesuffix("|"))
-    return [re.sub(r"\\([|$<])", r"\1", cell.strip()) for cell in cells]
+    return [text_of_markdown(cell) for cell in cells]
 
 
 def _cell(text: str) -> Cell:

@@ -358,6 +358,17 @@ def _markdown(text: object) -> str:
     return _MARKDOWN_SPECIAL.sub(r"\\\g<0>", _one_line(text))
 
 
+def text_of_markdown(cell: str) -> str:
+    r"""Return the text of a cell that `Table.to_markdown` has written.
+
+    Examples
+    --------
+    >>> text_of_markdown(r" a \| b ")
+    'a | b'
+    """
+    return re.sub(r"\\([|$<])", r"\1", cell.strip())
+
+
 def _one_line(text: object) -> str:
     """Return text without line breaks, which would end a row."""
     return re.sub(r"\s*[\r\n\v\f\x85\u2028\u2029]\s*", " ", str(text))
