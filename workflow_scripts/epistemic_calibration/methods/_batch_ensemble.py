@@ -23,6 +23,7 @@ from epistemic_calibration.methods._networks import (
     GROUP_BYTES,
     CrossEntropy,
     Minibatches,
+    MinibatchStep,
     Networks,
     active_features,
     adam_step,
@@ -235,16 +236,10 @@ class _Training(Minibatches):
         return found
 
 
-class _Step:
-    """One minibatch step, with arrays for minibatches of one size."""
-
+class _Step(MinibatchStep):
     def __init__(self, training: _Training, size: int) -> None:
-        self.training = training
-        self.padded_size = rounded_up(size, ALIGNMENT)
+        super().__init__(training, size, training.n_members)
         device = training.inputs.device
-        # Factors of the mean over the minibatches of all members; padding has no part in it.
-        self.mean_factors = torch.zeros(self.padded_size, device=device)
-        self.mean_factors[:size] = 1 / (size * training.n_members)
 
         def empty(width: int) -> torch.Tensor:
             shape = (training.n_ensembles, training.n_members, self.padded_size, width)
@@ -259,10 +254,6 @@ class _Step:
         self.deltas, self.product_deltas = ([empty(n) for n in fan_out] for _ in range(2))
         self.input_deltas = [empty(n) for n in fan_in]
         self.sums = [(empty(a), empty(b)) for a, b in zip(fan_in, fan_out, strict=True)]
-
-    def __call__(self, indices: torch.Tensor, targets: torch.Tensor, kept: torch.Tensor) -> None:
-        self.compute_gradients(indices, targets, kept)
-        self.training.move_weights()
 
     def compute_gradients(
         self, indices: torch.Tensor, targets: torch.Tensor, kept: torch.Tensor

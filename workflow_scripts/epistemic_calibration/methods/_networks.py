@@ -776,16 +776,36 @@ def adam_step(
     )
 
 
-class _Step:
-    """One minibatch step, with arrays for minibatches of one size."""
+class MinibatchStep:
+    """One minibatch step, with arrays for minibatches of one size.
 
-    def __init__(self, training: _LockStepTraining, size: int) -> None:
-        device, n_networks = training.inputs.device, training.n_networks
+    A subclass has ``compute_gradients``.
+
+    Parameters
+    ----------
+    training : Minibatches
+    size : int
+        Samples of a minibatch.
+    n_minibatches : int, default 1
+        Minibatches that a loss is the mean over.
+    """
+
+    def __init__(self, training: Minibatches, size: int, n_minibatches: int = 1) -> None:
         self.training = training
         self.padded_size = rounded_up(size, ALIGNMENT)
-        # Factors of a mean over the minibatch; padding has no part in it.
-        self.mean_factors = torch.zeros(self.padded_size, device=device)
-        self.mean_factors[:size] = 1 / size
+        # Factors of a mean over the minibatches; padding has no part in it.
+        self.mean_factors = torch.zeros(self.padded_size, device=training.inputs.device)
+        self.mean_factors[:size] = 1 / (size * n_minibatches)
+
+    def __call__(self, indices: torch.Tensor, targets: torch.Tensor, kept: torch.Tensor) -> None:
+        self.compute_gradients(indices, targets, kept)
+        self.training.move_weights()
+
+
+class _Step(MinibatchStep):
+    def __init__(self, training: _LockStepTraining, size: int) -> None:
+        super().__init__(training, size)
+        device, n_networks = training.inputs.device, training.n_networks
 
         def empty(*shape: int) -> torch.Tensor:
             return torch.empty((n_networks, self.padded_size, *shape), device=device)
@@ -815,10 +835,6 @@ class _Step:
                 n_networks=n_networks,
                 device=device,
             )
-
-    def __call__(self, indices: torch.Tensor, targets: torch.Tensor, kept: torch.Tensor) -> None:
-        self.compute_gradients(indices, targets, kept)
-        self.training.move_weights()
 
     def compute_gradients(
         self, indices: torch.Tensor, targets: torch.Tensor, kept: torch.Tensor
