@@ -11,7 +11,6 @@ from pathlib import Path
 import mdformat
 
 PAGE = Path(__file__).with_name("api.md")
-ROOT = PAGE.parents[1]
 
 #: Title, module, and its names where they are not all of ``__all__``.
 GROUPS = (

@@ -103,10 +103,14 @@ except (ValueError, RuntimeError) as error:
     raise WorkflowError(str(error)) from None
 
 
+def asked_of(job):
+    """The stage and the wildcards of a job whose outputs have receipts, else None."""
+    return plan.asked.get(job.params.spec) if "spec" in job.params.keys() else None
+
+
 def jobs_of_stages(dag):
     """The jobs of a DAG whose outputs have receipts, each with its stage and wildcards."""
-    jobs = [job for job in dag.jobs if "spec" in job.params.keys()]
-    return [(job, *plan.asked[job.params.spec]) for job in jobs if job.params.spec in plan.asked]
+    return [(job, *asked) for job in dag.jobs if (asked := asked_of(job))]
 
 
 def expected_outputs(dag):
@@ -151,13 +155,14 @@ async def update_needrun(dag, *args, **kwargs):
             f"{len(LEFT_STALE)} results are not those that the configuration and the sources ask "
             f"for: {first_of(sorted(LEFT_STALE))}. Run snakemake for them first"
         )
+    if workflow.dryrun:
+        return
     for path in (path for job in forced if job in needed for path in job.output):
-        if not workflow.dryrun:
-            # What is finished would be left as it is.
-            receipt_path(path).unlink(missing_ok=True)
+        # What is finished would be left as it is.
+        receipt_path(path).unlink(missing_ok=True)
     unwritten = {}
     for job, stage, where in jobs_of_stages(dag):
-        if job in needed and not workflow.dryrun:
+        if job in needed:
             try:
                 write_spec(plan.spec(stage, **where))
             except OSError as error:
@@ -181,11 +186,10 @@ def jobs_forced_by_user(dag):
 
 def finished_outputs(job):
     """The outputs that a job leaves as they are, since they are finished: tasks that are fitted."""
-    if "spec" not in job.params.keys() or job.params.spec not in plan.asked:
+    asked = asked_of(job)
+    if asked is None or not stages()[asked[0]].one_by_one:
         return set()
-    stage, where = plan.asked[job.params.spec]
-    if not stages()[stage].one_by_one:
-        return set()
+    stage, where = asked
     expected = plan.fingerprint(stage, **where)
     return {path for path in job.output if is_finished(path, expected)}
 
@@ -503,11 +507,6 @@ def figure_files():
         stem = f"results/figures/{{dataset}}/{name}"
         files += [captioned(f"{stem}.png", "figure", name), f"{stem}.pdf"]
     return files
-
-
-def flatten(paths):
-    """Paths from lists of paths and of lists of them."""
-    return [p for path in paths for p in ([path] if isinstance(path, str) else path)]
 
 
 def encoder_figures(dataset):

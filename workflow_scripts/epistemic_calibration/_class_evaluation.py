@@ -13,10 +13,10 @@ from epistemic_calibration import metrics
 from epistemic_calibration.evaluation import (
     LEAST_SAMPLES,
     accuracy_of,
-    check_n_bins,
-    default_n_bins,
     mean_of,
+    numbers_of_bins,
     plain,
+    units_of,
 )
 from epistemic_calibration.metrics import (
     Classwise,
@@ -263,9 +263,8 @@ def evaluate_classes(
         Groups 0, 1, ....
     """
     n, n_hypotheses, n_classes = sample.hypotheses.shape
-    n_groups = None if groups is None else int(groups.max()) + 1
-    n_units = n if n_groups is None else n_groups
-    bins = default_n_bins(n_units) if n_bins is None else check_n_bins(n_bins, n_units)
+    n_groups, n_units = units_of(groups, n)
+    bins, _ = numbers_of_bins(n_bins, n_units)
     options = {"confidence_level": level, "random_state": random_state, "groups": groups}
     error = sample.error()
     brier = np.square(error).sum(axis=1)

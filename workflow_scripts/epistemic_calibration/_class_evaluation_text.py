@@ -17,8 +17,8 @@ from epistemic_calibration._evaluation_text import (
     points,
     row,
     sentences,
+    too_few,
 )
-from epistemic_calibration.evaluation import LEAST_SAMPLES
 from epistemic_calibration.metrics import CorrectedError
 
 if TYPE_CHECKING:
@@ -80,10 +80,7 @@ def summary(e: ClassEvaluation) -> str:
 def on_mean(e: ClassEvaluation) -> str:
     """Return what to conclude of the mean prediction."""
     if e.classwise is None:
-        return (
-            f"Nothing can be said of calibration from {inputs_of(e)}: it takes "
-            f"{LEAST_SAMPLES}, and some hundreds to see an error of ten points."
-        )
+        return too_few(e)
     alpha = 1 - e.confidence_level
     rejected = {name: test.p_value <= alpha for name, test in e.tests.items()}
     top, joint, each = e.top_label, e.canonical, e.classwise.mean
@@ -134,9 +131,8 @@ def on_size(e: ClassEvaluation) -> str:
         reducible_at_most=e.reducible_at_most,
         second_order=None if e.second_order is None else e.second_order.mean,
         tests={},
-        several_labels="label_counts",
     )
-    return binary.on_size(one)
+    return binary.on_size(one, several_labels="label_counts")
 
 
 def _about(value: CorrectedError) -> str:

@@ -11,7 +11,7 @@ import numpy as np
 
 from epistemic_calibration import metrics
 from epistemic_calibration._evaluation_text import in_points, inputs_of, interval, number
-from epistemic_calibration.evaluation import LEAST_SAMPLES, check_n_bins, default_n_bins
+from epistemic_calibration.evaluation import LEAST_SAMPLES, numbers_of_bins, units_of
 from epistemic_calibration.metrics import CorrectedError, ErrorDifference
 from epistemic_calibration.metrics._classes import ClassSample
 
@@ -118,12 +118,11 @@ def compare(
             f"inputs in the same order"
         )
     groups = _same_groups(predictors)
-    n_groups = None if groups is None else int(groups.max()) + 1
-    n_units = n if n_groups is None else n_groups
+    n_groups, n_units = units_of(groups, n)
     if n_units < LEAST_SAMPLES:
         units = "inputs" if groups is None else "groups"
         raise ValueError(f"a comparison takes {LEAST_SAMPLES} {units} or more, got {n_units}")
-    n_bins = default_n_bins(n_units) if n_bins is None else check_n_bins(n_bins, n_units)
+    n_bins, _ = numbers_of_bins(n_bins, n_units)
     tasks = {name: _tasks(p, n_classes) for name, p in predictors.items()}
     bins = {
         name: [

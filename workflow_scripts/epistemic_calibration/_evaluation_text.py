@@ -79,6 +79,14 @@ def summary(e: Evaluation) -> str:
     return "\n".join(line.rstrip() for line in lines)
 
 
+def too_few(e: Evaluation | ClassEvaluation) -> str:
+    """Return what to say where there are too few inputs to say anything."""
+    return (
+        f"Nothing can be said of calibration from {inputs_of(e)}: it takes {LEAST_SAMPLES}, and "
+        f"some hundreds to see an error of ten points."
+    )
+
+
 def bounds_of_size(e: Evaluation | ClassEvaluation) -> list[str]:
     """Return what one label per input says of the size of the uncertainty."""
     lines = [row("Error of the mean, at most", e.reducible_at_most)]
@@ -97,10 +105,7 @@ def closing(e: Evaluation | ClassEvaluation, bins: str) -> list[str]:
 def on_mean(e: Evaluation) -> str:
     """Return what to conclude of the mean prediction."""
     if e.tece is None:
-        return (
-            f"Nothing can be said of calibration from {inputs_of(e)}: it takes "
-            f"{LEAST_SAMPLES}, and some hundreds to see an error of ten points."
-        )
+        return too_few(e)
     tece, p = e.tece, e.tests["epistemic_calibration"].p_value
     rejected = p <= 1 - e.confidence_level
     unseen = f"an error of less than {points(tece.minimum_detectable)} points would often go unseen"
@@ -121,8 +126,8 @@ def on_mean(e: Evaluation) -> str:
     )
 
 
-def on_size(e: Evaluation) -> str:
-    """Return what to conclude of the size of the uncertainty."""
+def on_size(e: Evaluation, several_labels: str = "n_positive, n_labels") -> str:
+    """Return what to conclude of the size of the uncertainty; several labels are given so."""
     if e.reported_error is None:
         return "With one hypothesis for each input there is no uncertainty to judge."
     if e.tece is None:
@@ -144,7 +149,7 @@ def on_size(e: Evaluation) -> str:
     return (
         f"Cannot be told from one label per input: it says {points(said.estimate)} points, and "
         f"the error may be {points(at_least)} to {points(at_most.ci_high)}. Several labels "
-        f"({getattr(e, 'several_labels', 'n_positive, n_labels')}) would tell."
+        f"({several_labels}) would tell."
     )
 
 

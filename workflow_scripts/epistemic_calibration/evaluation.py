@@ -378,8 +378,7 @@ metrics.second_order_error : the estimates one by one.
     sample = Sample(y_true, hypotheses, epistemic_uncertainty=epistemic_uncertainty)
     n, n_hypotheses = len(sample), sample.hypotheses.shape[1]
     of_samples = None if groups is None else to_groups(groups, n)
-    n_groups = None if of_samples is None else int(of_samples.max()) + 1
-    n_units = n if n_groups is None else n_groups
+    n_groups, n_units = units_of(of_samples, n)
     clusters = {"groups": of_samples}
     own = (
         sample.mean
@@ -496,6 +495,14 @@ def check_n_bins(n_bins: int, n_samples: int) -> int:
             f"{n_samples} inputs; got {n_bins}"
         )
     return n_bins
+
+
+def units_of(groups: np.ndarray | None, n_samples: int) -> tuple[int | None, int]:
+    """Return the number of groups 0, 1, ..., if any, and of independent units: them, or inputs."""
+    if groups is None:
+        return None, n_samples
+    n_groups = int(groups.max()) + 1
+    return n_groups, n_groups
 
 
 def numbers_of_bins(n_bins: int | None, n_samples: int) -> tuple[int, int]:

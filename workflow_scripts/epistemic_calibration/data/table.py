@@ -201,14 +201,18 @@ class Table(DataSource):
         return frame, parts
 
     def _read(self, path: Path, needed: list[str], wanted: list[str] | None) -> pd.DataFrame:
-        names = self._column_names(path)
+        parquet = self._read_parquet(path) if self._is_parquet(path) else None
+        names = self._column_names(path) if parquet is None else list(parquet.columns)
         for key, name in zip(("label", "split"), needed, strict=False):
             if name not in names:
                 raise DataError(
                     f"{path} has no column {name!r} (config key datasets.<name>.{key}); it has "
                     f"{_listed(names)}{self._other_separator(names)}"
                 )
-        frame = self._read_columns(path, wanted)
+        if parquet is None:
+            frame = self._read_text(path, names, wanted)
+        else:
+            frame = parquet if wanted is None else parquet[wanted]
         if len(frame) == 0:
             raise DataError(f"{path} has a header and no rows")
         labels = text_of(frame[self.label]).str.strip()
@@ -242,8 +246,6 @@ class Table(DataSource):
         return f": set datasets.<name>.separator to {likely[0]!r}" if likely else ""
 
     def _column_names(self, path: Path) -> list[str]:
-        if self._is_parquet(path):
-            return [str(name) for name in self._read_columns(path, None).columns]
         head = self._parsed(path, header=None, nrows=2, dtype=str, keep_default_na=False)
         names = [str(name).strip() for name in head.iloc[0]]
         twice = sorted({name for name in names if names.count(name) > 1})
@@ -251,24 +253,24 @@ class Table(DataSource):
             raise DataError(f"{path} has a column twice: {', '.join(map(repr, twice))}")
         return names
 
-    def _read_columns(self, path: Path, wanted: list[str] | None) -> pd.DataFrame:
+    def _read_parquet(self, path: Path) -> pd.DataFrame:
         import pandas as pd
 
-        if self._is_parquet(path):
-            try:
-                frame = pd.read_parquet(path, columns=wanted)
-            except ImportError:
-                raise DataError(
-                    f"{path}: reading Parquet needs pyarrow, which is not installed: install it, "
-                    f"or save a .csv"
-                ) from None
-            except PermissionError:
-                raise
-            # A broken file raises what the library behind pandas does.
-            except Exception as error:
-                raise _unreadable(path, error) from None
-            return frame.reset_index(drop=True).rename(columns=str)
-        names = self._column_names(path)
+        try:
+            frame = pd.read_parquet(path)
+        except ImportError:
+            raise DataError(
+                f"{path}: reading Parquet needs pyarrow, which is not installed: install it, or "
+                f"save a .csv"
+            ) from None
+        except PermissionError:
+            raise
+        # A broken file raises what the library behind pandas does.
+        except Exception as error:
+            raise _unreadable(path, error) from None
+        return frame.reset_index(drop=True).rename(columns=str)
+
+    def _read_text(self, path: Path, names: list[str], wanted: list[str] | None) -> pd.DataFrame:
         missing = [*_MISSING, *(self.missing_values or ())]
         return self._parsed(
             path,

@@ -26,7 +26,6 @@ from epistemic_calibration.methods._networks import (
     MinibatchStep,
     Networks,
     active_features,
-    adam_step,
     backward_of_relu,
     bit_generator,
     check_data,
@@ -197,11 +196,7 @@ class _Training(Minibatches):
             # All members start from the same biases.
             start += [w[:, :-1], r, s, np.repeat(w[:, -1:], self.n_members, axis=1)]
         sizes = [rounded_up(math.prod(values.shape[1:]), ALIGNMENT) for values in start]
-        self.parameters, self.gradients, *self.moments = torch.zeros(
-            (4, self.n_ensembles, sum(sizes)), device=inputs.device
-        )
-        # Adam counts its steps here.
-        self.n_steps = torch.zeros((), device=inputs.device)
+        self.allocate(self.n_ensembles, sum(sizes))
 
         def blocks(flat: torch.Tensor) -> list[tuple[torch.Tensor, ...]]:
             views = [
@@ -216,16 +211,6 @@ class _Training(Minibatches):
         for view, values in zip(flat_views, start, strict=True):
             view.copy_(torch.from_numpy(values))
         self.steps = {size: _Step(self, size) for size in self.step_sizes}
-
-    def move_weights(self) -> None:
-        """Move all that is trained by its gradients."""
-        adam_step(
-            self.parameters,
-            self.gradients,
-            self.moments,
-            n_steps=self.n_steps,
-            learning_rate=self.learning_rate,
-        )
 
     def members(self) -> list[tuple[np.ndarray, np.ndarray]]:
         """Return W ∘ (r sᵀ) (n_networks, fan_in, fan_out) and biases of each layer."""

@@ -564,6 +564,34 @@ class Minibatches:
         self.losses = np.full(self.n_networks, np.nan)
         self.steps = {}
 
+    def allocate(self, *shape: int) -> None:
+        """Make all that is trained, its gradients, and what Adam keeps; all are 0."""
+        self.parameters, self.gradients, *self.moments = torch.zeros(
+            (4, *shape), device=self.inputs.device
+        )
+        # Adam counts its steps here.
+        self.n_steps = torch.zeros((), device=self.inputs.device)
+
+    def move_weights(self) -> None:
+        """Move all that is trained by its gradients, by one step of Adam."""
+        first_moments, second_moments = self.moments
+        adam(
+            [self.parameters],
+            [self.gradients],
+            [first_moments],
+            [second_moments],
+            [],
+            [self.n_steps],
+            fused=True,
+            amsgrad=False,
+            beta1=0.9,
+            beta2=0.999,
+            lr=self.learning_rate,
+            weight_decay=0,
+            eps=1e-8,
+            maximize=False,
+        )
+
     @property
     def step_sizes(self) -> set[int]:
         """Sizes of the minibatches of an epoch."""
@@ -673,11 +701,7 @@ class _LockStepTraining(Minibatches):
             for rows, w in zip(padded_rows, weights, strict=True)
         ]
         n_padded = rounded_up(sum(math.prod(shape) for shape in shapes), ALIGNMENT)
-        self.parameters, self.gradients, self.first_moments, self.second_moments = torch.zeros(
-            (4, n_padded), device=inputs.device
-        )
-        # Adam counts its steps here.
-        self.n_steps = torch.zeros((), device=inputs.device)
+        self.allocate(n_padded)
         self.weights = _views(self.parameters, shapes)
         self.weight_gradients = _views(self.gradients, shapes)
         for view, values in zip(self.weights, weights, strict=True):
@@ -711,23 +735,17 @@ class _LockStepTraining(Minibatches):
         self.learning_rate = constant_rate.learning_rate
         self.momentum = constant_rate.momentum
         # From here on the velocity; the second moments have no part.
-        self.first_moments.zero_()
+        self.moments[0].zero_()
 
     def move_weights(self) -> None:
         """Move all weights by their gradients."""
         if self.momentum is None:
-            adam_step(
-                self.parameters,
-                self.gradients,
-                (self.first_moments, self.second_moments),
-                n_steps=self.n_steps,
-                learning_rate=self.learning_rate,
-            )
+            super().move_weights()
         else:
             sgd(
                 [self.parameters],
                 [self.gradients],
-                [self.first_moments],
+                [self.moments[0]],
                 fused=True,
                 weight_decay=0,
                 momentum=self.momentum,
@@ -736,44 +754,6 @@ class _LockStepTraining(Minibatches):
                 nesterov=False,
                 maximize=False,
             )
-
-
-def adam_step(
-    parameters: torch.Tensor,
-    gradients: torch.Tensor,
-    moments: tuple[torch.Tensor, torch.Tensor],
-    *,
-    n_steps: torch.Tensor,
-    learning_rate: float,
-) -> None:
-    """Move parameters, in place, by one step of Adam with its usual constants.
-
-    Parameters
-    ----------
-    parameters, gradients : tensor of shape (n_parameters,)
-    moments : tuple of tensors of shape (n_parameters,)
-        First and second moments, updated.
-    n_steps : tensor of shape ()
-        Steps before, updated.
-    learning_rate : float
-    """
-    first_moments, second_moments = moments
-    adam(
-        [parameters],
-        [gradients],
-        [first_moments],
-        [second_moments],
-        [],
-        [n_steps],
-        fused=True,
-        amsgrad=False,
-        beta1=0.9,
-        beta2=0.999,
-        lr=learning_rate,
-        weight_decay=0,
-        eps=1e-8,
-        maximize=False,
-    )
 
 
 class MinibatchStep:

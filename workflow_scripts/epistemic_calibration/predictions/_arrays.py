@@ -109,12 +109,7 @@ def to_labels(value: Any) -> np.ndarray:
         )
     if labels.size == 0:
         raise PredictionsError("y_true has no samples")
-    if labels.dtype.kind == "f" and np.isnan(labels).any():
-        raise PredictionsError(
-            f"y_true has {np.count_nonzero(np.isnan(labels))} missing values (NaN), the first for "
-            f"sample {np.isnan(labels).argmax()} (counted from 0): leave these samples out, in all "
-            f"arrays"
-        )
+    refuse_missing_labels(labels)
     values = np.unique(labels)
     if labels.dtype.kind == "U":
         words = {str(v): str(v).strip().casefold() for v in values[:3]}
@@ -127,6 +122,16 @@ def to_labels(value: Any) -> np.ndarray:
         f"y_true must be a vector of 0 and 1, but has {len(values)} different value(s), "
         f"{'among them ' if len(values) > 5 else ''}{values[:5].tolist()}: {_label_advice(values)}"
     )
+
+
+def refuse_missing_labels(labels: np.ndarray) -> None:
+    """Refuse labels that are NaN."""
+    if labels.dtype.kind == "f" and np.isnan(labels).any():
+        raise PredictionsError(
+            f"y_true has {np.count_nonzero(np.isnan(labels))} missing values (NaN), the first for "
+            f"sample {np.isnan(labels).argmax()} (counted from 0): leave these samples out, in all "
+            f"arrays"
+        )
 
 
 def _label_advice(values: np.ndarray) -> str:

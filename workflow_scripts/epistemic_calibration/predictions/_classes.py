@@ -7,7 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from epistemic_calibration.predictions._arrays import finite_within, to_numbers, to_numpy
+from epistemic_calibration.predictions._arrays import (
+    finite_within,
+    refuse_missing_labels,
+    to_numbers,
+    to_numpy,
+)
 from epistemic_calibration.predictions._words import PredictionsError, listed
 
 #: Letters of the axes, in the order that everything else takes: samples, hypotheses, classes.
@@ -69,7 +74,6 @@ def in_order(array: np.ndarray, n_samples: int, axes: Any, n_names: int | None) 
         If ``axes`` are wrong, or cannot be told.
     """
     seen = f"hypotheses has shape {array.shape}"
-    is_classes = [_adds_up(array, axis) for axis in range(3)]
     if axes is not None:
         order = _declared(axes)
         samples, _, classes = (order.index(letter) for letter in AXES)
@@ -83,12 +87,13 @@ def in_order(array: np.ndarray, n_samples: int, axes: Any, n_names: int | None) 
                 f"{said} says that its axis {samples} is the samples: it has "
                 f"{array.shape[samples]}, y_true has {n_samples}"
             )
-        if not is_classes[classes]:
+        if not _adds_up(array, classes):
             raise PredictionsError(
                 f"{said} says that its axis {classes} is the classes, whose probabilities must "
                 f"add up to 1{_sums(array, classes)}"
             )
         return array.transpose([order.index(letter) for letter in AXES])
+    is_classes = [_adds_up(array, axis) for axis in range(3)]
     fitting = [
         "".join(order)
         for order in itertools.permutations(AXES)
@@ -176,12 +181,7 @@ def to_class_labels(value: Any, n_classes: int, class_names: Any) -> tuple[np.nd
                 f"in the order of the classes of hypotheses (of scikit-learn, model.classes_)"
             )
         return _positions(labels, np.array(shown), shown), shown
-    if labels.dtype.kind == "f" and np.isnan(labels).any():
-        raise PredictionsError(
-            f"y_true has {np.count_nonzero(np.isnan(labels))} missing values (NaN), the first for "
-            f"sample {np.isnan(labels).argmax()} (counted from 0): leave these samples out, in all "
-            f"arrays"
-        )
+    refuse_missing_labels(labels)
     if names is not None and names.dtype.kind in "buif":
         return _positions(labels, names, shown), shown
     wrong = ~((labels >= 0) & (labels < n_classes) & (labels == np.floor(labels)))

@@ -18,6 +18,8 @@ from epistemic_calibration.workflow.provenance import StaleResultError
 _PACKAGE = Path(__file__).resolve().parents[1]
 #: Folder of the stages' scripts and of the package.
 SCRIPTS = _PACKAGE.parent
+# Of Python, and of the environment that it runs in.
+_ROOTS = (Path(sys.prefix).resolve(), Path(sys.base_prefix).resolve())
 
 
 @cache
@@ -134,9 +136,8 @@ def not_listed(path: Path, base_dir: Path) -> str:
 
 def is_of_the_environment(path: Path) -> bool:
     """Return whether a resolved path lies in Python or its libraries."""
-    roots = (Path(sys.prefix).resolve(), Path(sys.base_prefix).resolve())
     installed = {"site-packages", "dist-packages"} & set(path.parts)
-    return bool(installed) or any(path.is_relative_to(root) for root in roots)
+    return bool(installed) or any(path.is_relative_to(root) for root in _ROOTS)
 
 
 def check_loaded(expected: Mapping[str, str], base_dir: Path, new: Collection[str] = ()) -> None:
@@ -161,7 +162,7 @@ def check_loaded(expected: Mapping[str, str], base_dir: Path, new: Collection[st
     known = set(source_paths(expected, base_dir))
     users = {path.parent for path in known if not path.is_relative_to(SCRIPTS)}
     for name, module in list(sys.modules.items()):
-        path = Path(getattr(module, "__file__", None) or "/").resolve()
+        path = _resolved(getattr(module, "__file__", None) or "/")
         if path in known or is_of_the_environment(path) or not path.is_file():
             continue
         if any(path.is_relative_to(folder) for folder in (SCRIPTS, *users)):
@@ -172,6 +173,12 @@ def check_loaded(expected: Mapping[str, str], base_dir: Path, new: Collection[st
             )
         if name in new:
             raise StaleResultError(f"the job has loaded {not_listed(path, base_dir)}")
+
+
+# A job looks at its modules after each task, and there are thousands.
+@cache
+def _resolved(path: str) -> Path:
+    return Path(path).resolve()
 
 
 def _parsed(path: Path) -> ast.Module:

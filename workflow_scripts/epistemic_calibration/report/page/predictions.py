@@ -54,6 +54,7 @@ def predictions_page(result: Evaluation, name: str) -> str:
         If a library of the extra ``page`` is missing.
     """
     said = result.judgement
+    found = None if result.tece is None else _diagnoses(result)
     level = f"{100 * result.confidence_level:g}\N{NO-BREAK SPACE}%"
     sections = [
         Section(
@@ -68,9 +69,9 @@ def predictions_page(result: Evaluation, name: str) -> str:
             warnings=result.warnings,
         ),
         _numbers(result, name),
-        _pictures(result),
+        _pictures(result, found),
         _parts(result),
-        _carriers(result),
+        _carriers(result, found),
         Section(
             "settings",
             "Settings",
@@ -149,10 +150,9 @@ def _diagnoses(result: Evaluation) -> dict[str, Any]:
     return diagnose(y_true, _compared(result), [""], confidence_level=level)
 
 
-def _pictures(result: Evaluation) -> Section:
-    if result.tece is None:
+def _pictures(result: Evaluation, found: dict[str, Any] | None) -> Section:
+    if found is None:
         return Section("pictures", "Pictures")
-    found = _diagnoses(result)
     charts = [
         _charts.reliability(
             list(short_rows(found["reliability"][0])),
@@ -212,11 +212,10 @@ def _parts(result: Evaluation) -> Section:
     return Section("eece", "What makes EECE", charts=[chart])
 
 
-def _carriers(result: Evaluation) -> Section:
+def _carriers(result: Evaluation, found: dict[str, Any] | None) -> Section:
     bins = []
-    if result.tece is not None:
-        total = result.tece.estimate
-        bins = [bin_shown(found, total) for found in _diagnoses(result)["top_bins"]]
+    if found is not None:
+        bins = [bin_shown(top, result.tece.estimate) for top in found["top_bins"]]
     off = "" if result.tece is None else f", {points(result.tece.estimate)} points"
     return Section(
         "carriers",

@@ -36,6 +36,8 @@ from epistemic_calibration.report.page._scores import (
 )
 from epistemic_calibration.report.page._theme import shapes
 from epistemic_calibration.report.page.diagnostics import EU_EDGES
+from epistemic_calibration.report.tables._table import PARTIAL
+from epistemic_calibration.scoring._resamples import LEVEL
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -47,7 +49,7 @@ _ROOTS = (TECE, SHARE, "brier", "eece")
 #: A bar without end is drawn to this many times the largest number.
 _BEYOND = 3.0
 #: Beginnings of notes that are warnings.
-_WARNINGS = ("Partial:", "Too few", "The bins hide", "Warning")
+_WARNINGS = (PARTIAL, "The bins hide", "Warning")
 #: Runs of the manifest shown.
 _N_RUNS = 12
 
@@ -188,7 +190,7 @@ class _Page:
             name = dataset.name if len(self.run.datasets) > 1 else ""
             of_both = answer_on_mean(found, judged, _alike(dataset)), answer_on_size(found, judged)
             answers.append((name, of_both))
-            for content in dataset.tables.values():
+            for content in (text for name, text in dataset.tables.items() if name.endswith(".md")):
                 for table in read_markdown(content):
                     warnings += [
                         f"{dataset.name}: {note}"
@@ -611,7 +613,7 @@ def _alike(dataset: DatasetResults) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     if dataset.differences is not None:
         for pair in dataset.differences.itertuples():
-            if pair.p_holm > 0.05:
+            if pair.p_holm > LEVEL:
                 found.setdefault(pair.method, []).append(pair.other)
                 found.setdefault(pair.other, []).append(pair.method)
     return found
