@@ -22,7 +22,9 @@ from epistemic_calibration.report.tables._selection import (
     dataset_scores,
     missing_cells,
 )
+from epistemic_calibration.report.tables._table import WARNING
 from epistemic_calibration.scoring import METRICS, Metric
+from epistemic_calibration.workflow.warning_text import warning_notes
 
 ROOT = Path(__file__).parents[2]
 
@@ -216,10 +218,28 @@ def test_drivers_say_so_when_no_test_can_reject():
     assert all("/" in cell for cell in enough.text["Rejected: epistemic calibration"])
     few = drivers.make(scores, "cifar10", METHODS, n_resamples=238)
     # Twelve tests of a seed: the smallest p is 1/239 > 0.05/12.
-    assert any("with 238 resamples none of 12 tests can be rejected" in note for note in few.notes)
-    assert any("n_resamples to 239 or more" in note for note in few.notes)
+    (note,) = (note for note in few.notes if "can be rejected" in note)
+    assert note.startswith(f"{WARNING} — under Rejected: with 238 resamples none of 12 tests")
+    assert "n_resamples to 239 or more" in note
     assert set(few.text["Rejected: epistemic calibration"]) == {"—"}
     assert few.cells["p_epistemic_calibration_rejected"].isna().all()
+
+
+def test_drivers_warn_where_bins_hide_error():
+    scores = make_scores(["eece", "tece_corrected", "tece_cross_fitted_low"])
+    scores.loc[scores["metric"] == "tece_cross_fitted_low", "value"] = 0.02
+    limits = [("random_forest", 0.03), ("mine", 0.01)]
+    together = pd.DataFrame(limits, columns=["method", "value"]).assign(
+        dataset="cifar10", seed=0, scope="all_tasks", task=None, metric="tece_corrected_high"
+    )
+    notes = drivers.make(pd.concat([scores, together]), "cifar10", METHODS).notes
+    (note,) = (note for note in notes if "bins hide" in note)
+    assert note.startswith(f"{WARNING} the bins hide error of {METHODS['mine']['label']}: ")
+
+
+def test_warnings_of_jobs_begin_as_those_of_tables():
+    found = {"stage": "encoder", "where": {"dataset": "pets"}, "count": 1, "job": "a", "text": "x"}
+    assert warning_notes([found])[0].startswith(WARNING)
 
 
 def test_a_test_that_draws_nothing_can_always_reject():

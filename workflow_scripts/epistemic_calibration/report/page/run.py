@@ -36,7 +36,7 @@ from epistemic_calibration.report.page._scores import (
 )
 from epistemic_calibration.report.page._theme import shapes
 from epistemic_calibration.report.page.diagnostics import EU_EDGES
-from epistemic_calibration.report.tables._table import PARTIAL
+from epistemic_calibration.report.tables._table import PARTIAL, WARNING
 from epistemic_calibration.scoring._resamples import LEVEL
 
 if TYPE_CHECKING:
@@ -48,8 +48,6 @@ _COLUMNS = (TECE, SHARE, "accuracy", "brier", "ece", "eece")
 _ROOTS = (TECE, SHARE, "brier", "eece")
 #: A bar without end is drawn to this many times the largest number.
 _BEYOND = 3.0
-#: Beginnings of notes that are warnings.
-_WARNINGS = (PARTIAL, "The bins hide", "Warning")
 #: Runs of the manifest shown.
 _N_RUNS = 12
 
@@ -195,7 +193,7 @@ class _Page:
                     warnings += [
                         f"{dataset.name}: {note}"
                         for note in table.notes
-                        if note.startswith(_WARNINGS)
+                        if note.startswith((PARTIAL, WARNING))
                     ]
         level = self.run.datasets[0].confidence_level if self.run.datasets else 0.95
         lead = (

@@ -16,6 +16,7 @@ from epistemic_calibration.report.tables._selection import (
 )
 from epistemic_calibration.report.tables._table import (
     MISSING,
+    WARNING,
     Table,
     mean_sd,
     missing_notes,
@@ -186,8 +187,9 @@ def coarse_p_values(chosen: pd.DataFrame, n_resamples: int | None) -> Iterator[s
     for name in chosen["metric"].unique():
         if n_tests := _too_few_for(chosen[chosen["metric"] == name], name, n_resamples):
             yield (
-                f"{MISSING} under Rejected: with {n_resamples} resamples none of {n_tests} tests "
-                f"can be rejected; set scores.n_resamples to {resamples_needed(n_tests)} or more."
+                f"{WARNING} {MISSING} under Rejected: with {n_resamples} resamples none of "
+                f"{n_tests} tests can be rejected; set scores.n_resamples to "
+                f"{resamples_needed(n_tests)} or more."
             )
             return
 

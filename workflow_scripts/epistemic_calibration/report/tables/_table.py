@@ -18,8 +18,9 @@ if TYPE_CHECKING:
 
 MISSING = "—"
 INCOMPLETE = "*"
-#: How a note on missing cells begins.
-PARTIAL = "Partial:"
+#: How a note on missing cells begins, and any other that says not to trust a number: the page
+#: repeats both above all tables.
+PARTIAL, WARNING = "Partial:", "Warning:"
 #: How many tasks without scores are named, and not counted.
 _NAMED = 3
 

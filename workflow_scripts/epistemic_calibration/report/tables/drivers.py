@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from epistemic_calibration.report.tables._by_method import coarse_p_values, ranked_table
 from epistemic_calibration.report.tables._selection import all_tasks_scores, dataset_scores
-from epistemic_calibration.report.tables._table import Table
+from epistemic_calibration.report.tables._table import WARNING, Table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -107,6 +107,6 @@ def _hidden_by_bins(
     high = together["tece_corrected_high"].reindex(bound.index)
     if above := [methods[name]["label"] for name in bound.index[bound > high]]:
         yield (
-            f"The bins hide error of {', '.join(above)}: the lower limit of the bound without "
-            f"bins is above the upper limit of the corrected TECE. Use more bins."
+            f"{WARNING} the bins hide error of {', '.join(above)}: the lower limit of the bound "
+            f"without bins is above the upper limit of the corrected TECE. Use more bins."
         )
