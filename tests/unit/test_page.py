@@ -351,6 +351,76 @@ def test_two_folders_make_a_page(tmp_path):
     assert "methods.a.label" in text
 
 
+def write_predictions(run, shift, rng):
+    """Two tasks of the same 400 inputs, and the corrected errors that they have."""
+    truth = np.random.default_rng(0).uniform(0.2, 0.6, 400)
+    y_test = np.random.default_rng(1).uniform(size=400) < truth
+    bins = np.tile(np.argsort(np.argsort(truth)) // 40, (2, 1))
+    mean = np.clip(np.stack([truth + shift, 1 - truth + shift]) + rng.normal(0, 0.01, 400), 0, 1)
+    folder = run / "pets" / "seed0" / "scores"
+    arrays = {"mean_prediction": mean, "bins": bins}
+    tasks = ["dog", "cat"]
+    np.savez(folder / "a.npz", **arrays, provenance=json.dumps({"tasks": tasks}))
+    labels = {"y_test": np.where(y_test, 1, 0), "class_names": ["cat", "dog"]}
+    path = run / "pets" / "labels.npz"
+    np.savez(path, **labels, test_rows=np.arange(400), provenance=json.dumps({}))
+    return [y_test, ~y_test], list(mean), list(bins)
+
+
+def test_the_corrected_error_of_the_same_inputs_has_an_interval_over_them(tmp_path):
+    from epistemic_calibration.metrics import compare_mean_corrected_errors, mean_corrected_error
+
+    rng, runs, made = np.random.default_rng(2), {}, {}
+    for name, shift in (("a", 0.0), ("b", 0.1)):
+        rows = [("task", task, "a", "tece_corrected", shift**2) for task in ("dog", "cat")]
+        runs[name] = write_run(tmp_path / name, scored(rows))
+        made[name] = write_predictions(runs[name], shift, rng)
+    found = two_runs.moves_of_runs(*map(two_runs.read_run, runs.values()))
+    (row,) = found.itertuples()
+    y_true = made["a"][0]
+    expected = compare_mean_corrected_errors(
+        y_true, {k: made[k][1] for k in "ba"}, {k: made[k][2] for k in "ba"}
+    )["b", "a"]
+    assert row.interval_over == "inputs"
+    assert (row.low, row.high) == (expected.ci_low, expected.ci_high)
+    # The truth, 0.1², is within; and each run's error is that of its own bins.
+    assert row.low < 0.01 < row.high
+    assert mean_corrected_error(*made["b"]).estimate == pytest.approx(0.01, abs=0.005)
+
+
+@pytest.mark.parametrize("what", ["labels", "tasks", "absent"])
+def test_other_inputs_have_no_interval_over_them(what, tmp_path):
+    rng, runs = np.random.default_rng(2), []
+    for name in "ab":
+        rows = [("task", task, "a", "tece_corrected", len(name)) for task in ("dog", "cat")]
+        runs.append(write_run(tmp_path / name, scored(rows)))
+        write_predictions(runs[-1], 0.1, rng)
+    path = runs[1] / "pets" / ("labels.npz" if what == "labels" else "seed0/scores/a.npz")
+    arrays = dict(np.load(path))
+    if what == "labels":
+        arrays["test_rows"] = arrays["test_rows"][::-1]
+    else:
+        arrays["provenance"] = json.dumps({"tasks": ["cat", "dog"]})
+    if what == "absent":
+        path.unlink()
+    else:
+        np.savez(path, **arrays)
+    (row,) = two_runs.moves_of_runs(*map(two_runs.read_run, runs)).itertuples()
+    assert row.interval_over == "tasks"
+
+
+def test_a_broken_file_of_predictions_is_named(tmp_path):
+    runs = []
+    for name in "ab":
+        rows = [("task", task, "a", "tece_corrected", 0.1) for task in ("dog", "cat")]
+        runs.append(write_run(tmp_path / name, scored(rows)))
+        write_predictions(runs[-1], 0.1, np.random.default_rng(2))
+    path = runs[0] / "pets" / "seed0" / "scores" / "a.npz"
+    path.write_bytes(path.read_bytes()[:1000])
+    with pytest.raises(ValueError, match=re.escape(f"{path} cannot be read")):
+        two_runs.moves_of_runs(*map(two_runs.read_run, runs))
+
+
 # The command
 
 

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from zipfile import BadZipFile
 
 import numpy as np
 
+from epistemic_calibration.data.base import task_names
 from epistemic_calibration.report.page import _charts
 from epistemic_calibration.report.page._answers import listed
 from epistemic_calibration.report.page._html import Cell, Download, HtmlTable, Section, render
@@ -22,6 +24,8 @@ if TYPE_CHECKING:
 
 _KEY = ["dataset", "method", "metric"]
 _LEVEL = 0.95
+#: The metric whose difference has an interval over test inputs.
+_COMPARED = "tece_corrected"
 
 
 @dataclass(frozen=True)
@@ -30,7 +34,7 @@ class RunFolder:
 
     Attributes
     ----------
-    name : str
+    folder : Path
     scores : DataFrame
         Tidy.
     methods : dict
@@ -40,7 +44,7 @@ class RunFolder:
     manifest : list of dict
     """
 
-    name: str
+    folder: Path
     scores: pd.DataFrame
     methods: dict[str, dict[str, str]]
     config: dict[str, Any]
@@ -96,8 +100,82 @@ def read_run(folder: str | Path) -> RunFolder:
     }
     manifest = folder / "manifest.jsonl"
     lines = manifest.read_text(encoding="utf-8").splitlines() if manifest.is_file() else []
-    return RunFolder(
-        folder.resolve().name, scores, methods, config, [json.loads(x) for x in lines if x.strip()]
+    return RunFolder(folder, scores, methods, config, [json.loads(x) for x in lines if x.strip()])
+
+
+def moves_of_runs(a: RunFolder, b: RunFolder) -> pd.DataFrame:
+    """Return what moved between two folders of results.
+
+    Returns
+    -------
+    DataFrame
+        As of `moves`, and ``interval_over``, ``"inputs"`` or ``"tasks"``. The corrected TECE of a
+        method that both runs have predicted for the same test inputs has the interval of
+        `compare_mean_corrected_errors`, which covers the sampling of these inputs.
+
+    Raises
+    ------
+    ValueError
+        If a file of predictions cannot be read; the message names it.
+    """
+    table = moves(a.scores, b.scores).assign(interval_over="tasks")
+    chosen = table["metric"] == _COMPARED
+    for row, dataset, method in table.loc[chosen, ["dataset", "method"]].itertuples():
+        if interval := _interval_over_inputs(a, b, dataset, method):
+            table.loc[row, ["low", "high"]] = interval
+            table.loc[row, "interval_over"] = "inputs"
+    return table
+
+
+def _interval_over_inputs(
+    a: RunFolder, b: RunFolder, dataset: str, method: str
+) -> tuple[float, float] | None:
+    """Return the interval of the difference in the corrected TECE, B less A, if there is one."""
+    from epistemic_calibration.metrics import compare_mean_corrected_errors
+
+    labels = [_arrays(run.folder / dataset / "labels.npz") for run in (a, b)]
+    if not _alike(labels, "y_test", "class_names", "test_rows"):
+        return None
+    names = task_names([str(name) for name in labels[0]["class_names"]])
+    of_task = {name: labels[0]["y_test"] == k for k, name in enumerate(names)}
+    seeds = [
+        set(scores.loc[(scores["dataset"] == dataset) & (scores["method"] == method), "seed"])
+        for scores in (a.scores, b.scores)
+    ]
+    y_true, predictions, bins = [], {"b": [], "a": []}, {"b": [], "a": []}
+    for seed in sorted(set.intersection(*seeds)):
+        path = f"{dataset}/seed{seed}/scores/{method}.npz"
+        found = [_arrays(run.folder / path) for run in (b, a)]
+        if not _alike(found, "tasks"):
+            return None
+        y_true += [of_task[task] for task in found[0]["tasks"]]
+        for run, arrays in zip(predictions, found, strict=True):
+            predictions[run] += list(arrays["mean_prediction"])
+            bins[run] += list(arrays["bins"])
+    difference = compare_mean_corrected_errors(y_true, predictions, bins, confidence_level=_LEVEL)[
+        "b", "a"
+    ]
+    return difference.ci_low, difference.ci_high
+
+
+def _arrays(path: Path) -> dict[str, Any]:
+    """Return the arrays of a result, and the tasks of their rows; nothing if it is not there."""
+    if not path.is_file():
+        return {}
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            arrays = {name: file[name] for name in file.files}
+        record = json.loads(str(arrays["provenance"]))
+    except (OSError, ValueError, KeyError, BadZipFile) as error:
+        raise ValueError(f"{path} cannot be read: {error}") from error
+    return {**arrays, "tasks": record.get("tasks", [])}
+
+
+def _alike(both: Sequence[Mapping[str, Any]], *names: str) -> bool:
+    """Return whether both are there and have the same under each name."""
+    first, second = both
+    return bool(first and second) and all(
+        np.array_equal(first[name], second[name]) for name in names
     )
 
 
@@ -185,7 +263,7 @@ def two_runs_page(a: RunFolder, b: RunFolder, names: tuple[str, str]) -> str:
     """
     from epistemic_calibration.scoring import METRICS
 
-    table = moves(a.scores, b.scores)
+    table = moves_of_runs(a, b)
     if table.empty:
         raise ValueError(f"{names[0]} and {names[1]} share no data set, method and task")
     methods = labels_of({**a.methods, **b.methods})
@@ -196,7 +274,7 @@ def two_runs_page(a: RunFolder, b: RunFolder, names: tuple[str, str]) -> str:
     beyond = table[(table["low"] > 0) | (table["high"] < 0)]
     answer = (
         f"{moved:,} of {len(table):,} numbers differ; {len(beyond):,} of them by more than their "
-        f"interval over tasks and seeds allows for."
+        f"interval allows for."
     )
     if moved:
         top = table.iloc[0]
@@ -229,9 +307,10 @@ def two_runs_page(a: RunFolder, b: RunFolder, names: tuple[str, str]) -> str:
         Section(
             "answers",
             "What moved",
-            "Intervals are of the mean difference, B less A, paired by task and seed (Student's "
-            "t over these): they tell a shift from the spread over tasks, and do not cover the "
-            "sampling of test inputs.",
+            "Intervals are of the mean difference, B less A. That of the corrected TECE covers the "
+            "sampling of test inputs, where both runs have predicted the same ones. The others are "
+            "of pairs by task and seed (Student's t over these): they tell a shift from the spread "
+            "over tasks, and do not cover the sampling of test inputs.",
             answers=[("", [answer])],
             warnings=list(_lacking(a, b, names)),
         ),
@@ -272,13 +351,25 @@ def _moves_table(
                     for value in (row.a, row.b, row.difference)
                 ),
                 Cell(limits, "" if limits == "—" else float(row.low)),
+                Cell("—" if limits == "—" else row.interval_over),
                 Cell(str(row.n_pairs), int(row.n_pairs)),
                 Cell(f"{100 * row.relative:.1f}\N{NO-BREAK SPACE}%", float(row.relative)),
             ]
         )
-    headings = ["Data set", "Method", "Metric", "A", "B", "B − A", "Interval", "Pairs", "Relative"]
+    headings = [
+        "Data set",
+        "Method",
+        "Metric",
+        "A",
+        "B",
+        "B − A",
+        "Interval",
+        "Over",
+        "Pairs",
+        "Relative",
+    ]
     return HtmlTable(
-        headings,
+        [*headings, "Pairs", "Relative"],
         rows,
         "Every number that both runs have, the largest relative move first",
         notes=["Relative: the difference over the larger of both values."],
