@@ -1,4 +1,5 @@
-# Each target first installs the environment it needs. `make help` lists the targets.
+# Each target first installs the environment it needs; `make demo TORCH=cpu` does without CUDA's
+# libraries. `make help` lists the targets.
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 PYTHON ?= python3
@@ -6,6 +7,8 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 CORES ?= all
 READY := $(VENV)/.ready
+READY_DEV := $(VENV)/.ready-dev
+TORCH ?=
 MARKDOWN := $(wildcard *.md docs/*.md resources/*.md)
 
 .DEFAULT_GOAL := help
@@ -14,12 +17,20 @@ MARKDOWN := $(wildcard *.md docs/*.md resources/*.md)
 help: ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1\t/' | expand -t 12
 
+# The locked versions of what a run needs; with TORCH=cpu, PyTorch without CUDA's libraries, where
+# there is no GPU: its own index has builds of the same versions.
+INSTALL = $(BIN)/python -m pip install --quiet --constraint envs/requirements.lock \
+  $(if $(filter cpu,$(TORCH)),--extra-index-url https://download.pytorch.org/whl/cpu)
+
 $(READY): envs/requirements.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
 	  echo "Python 3.11 or newer is needed; $(PYTHON) is $$($(PYTHON) --version). Use: make PYTHON=python3.11 ..." >&2; exit 1; }
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet -r envs/requirements.lock
-	$(BIN)/python -m pip install --quiet --no-deps --editable .
+	$(INSTALL) --editable '.[benchmark,extended,page,workflow]'
+	@touch $@
+
+$(READY_DEV): $(READY)
+	$(INSTALL) --editable '.[benchmark,cluster,dev,extended,page,parquet,plot,torchmetrics,workflow]'
 	@touch $@
 
 demo: $(READY) ## run the full pipeline on scikit-learn's digits: tables and figures in minutes
@@ -34,27 +45,27 @@ toy: $(READY) ## run the toy experiments, for which the truth is known
 status: $(READY) ## say what is done, running, failed and missing, by data set and method
 	@$(BIN)/python -m epistemic_calibration.workflow.status
 
-bench: $(READY) ## time the workflow against a plain script (FULL=1: the full benchmark, hours)
+bench: $(READY_DEV) ## time the workflow against a plain script (FULL=1: the full benchmark, hours)
 	$(BIN)/python benchmarks/compare.py --cores $(CORES) $(if $(FULL),--full)
 	$(BIN)/python benchmarks/scaling.py --cores $(CORES)
 
-test: $(READY) ## run every test that can run on this machine
+test: $(READY_DEV) ## run every test that can run on this machine
 	$(BIN)/python -m pytest -n auto --dist loadfile
 
-lint: $(READY) ## check style: ruff, snakefmt, snakemake --lint, wrapping of Markdown
+lint: $(READY_DEV) ## check style: ruff, snakefmt, snakemake --lint, wrapping of Markdown
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/snakefmt --check Snakefile rules
 	$(BIN)/mdformat --check $(MARKDOWN)
 	$(BIN)/snakemake --lint
 
-format: $(READY) ## rewrite code and Markdown in the house style
+format: $(READY_DEV) ## rewrite code and Markdown in the house style
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 	$(BIN)/snakefmt Snakefile rules
 	$(BIN)/mdformat $(MARKDOWN)
 
-docs: $(READY) ## write docs/api.md anew from the code
+docs: $(READY_DEV) ## write docs/api.md anew from the code
 	PYTHONPATH=workflow_scripts $(BIN)/python docs/api.py
 
 lock: $(READY) ## pin the newest releases that pyproject.toml allows (needs uv)

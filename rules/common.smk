@@ -28,6 +28,7 @@ sys.path.insert(0, str(Path(workflow.basedir) / "workflow_scripts"))
 from epistemic_calibration.files import remove_temporary_files
 from epistemic_calibration.latents import load_encoder
 from epistemic_calibration.registry import available, load
+from epistemic_calibration.workflow.code_digests import keep_answers
 from epistemic_calibration.workflow.config import (
     check_yaml,
     order_keys,
@@ -250,6 +251,7 @@ def look_at_results(dag):
     except OSError as error:
         raise WorkflowError(f"{error.filename} cannot be read: {error.strerror}") from None
     ledger.save()
+    keep_answers()
     return states
 
 

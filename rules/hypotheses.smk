@@ -36,6 +36,10 @@ for _dataset in DATASETS:
                     python("hypotheses.py")
                     + " --latents {input.latents:q} --neighbors {input.neighbors:q} --hypotheses {output:q}"
 
+
+# Only where there are any: each file of hypotheses would be looked for among its outputs.
+for _dataset in DATASETS if plan.imported else []:
+
     rule:
         name:
             f"predictions_{_dataset}"

@@ -15,6 +15,9 @@ import yaml
 for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(variable, "1")
 
+# Each test starts dozens of processes on the same copies of the sources.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
 ROOT = Path(__file__).parents[1]
 PARTS = (
     *("Snakefile", "rules", "config", "envs", "profiles"),

@@ -11,6 +11,7 @@ import pytest
 
 from epistemic_calibration.methods import available_methods, method_path
 from epistemic_calibration.registry import registered_files
+from epistemic_calibration.workflow import code_digests
 from epistemic_calibration.workflow.plan import stages
 from epistemic_calibration.workflow.provenance import StaleResultError
 from epistemic_calibration.workflow.sources import (
@@ -279,3 +280,43 @@ def test_a_module_that_no_import_statement_shows_is_named(tmp_path, monkeypatch,
     expected = of_this_process(tmp_path / "entry.py")
     with pytest.raises(StaleResultError, match="which no import statement of its sources shows"):
         check_loaded(expected, tmp_path)
+
+
+def kept_answers(**environment):
+    """Ask for the code of a file in a new process, which counts how often it parses."""
+    code = (
+        f"import ast, sys; sys.path.insert(0, {str(SCRIPTS)!r}); parse, n = ast.parse, []\n"
+        "ast.parse = lambda *a, **k: n.append(1) or parse(*a, **k)\n"
+        "from epistemic_calibration.workflow import code_digests as c\n"
+        f"print(c.code_of(c.Path({str(SCRIPTS / 'scores.py')!r})).sha256, len(n))\n"
+        "c.keep_answers()"
+    )
+    # Python's own variable for where bytecode goes.
+    environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "", **environment}
+    return subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
+    ).stdout.split()
+
+
+def test_a_file_is_parsed_once_and_damaged_answers_are_found_anew(tmp_path):
+    where = {"PYTHONPYCACHEPREFIX": str(tmp_path)}
+    expected = code_hash(SCRIPTS / "scores.py")
+    assert kept_answers(**where, PYTHONDONTWRITEBYTECODE="1") == [expected, "1"]
+    assert kept_answers(**where) == [expected, "1"]
+    assert kept_answers(**where) == [expected, "0"]
+    (kept,) = tmp_path.rglob("*.json")
+    text = kept.read_text()
+    for damaged in (text[:-9], "", "[]", text.replace('"of": "', '"of": "0')):
+        kept.write_text(damaged)
+        assert kept_answers(**where) == [expected, "1"]
+
+
+def test_answers_are_of_the_content_alone(tmp_path, monkeypatch):
+    monkeypatch.setattr(code_digests, "_PACKAGE", tmp_path / "package")
+    digests = set()
+    for name, text in (("a.py", "x = 1\n"), ("b.py", "x = 1\n"), ("c.py", "x = 2\n")):
+        path = tmp_path / name
+        path.write_text(text)
+        os.utime(path, (0, 0))
+        digests.add(code_digests.code_of(path).sha256)
+    assert len(digests) == 2

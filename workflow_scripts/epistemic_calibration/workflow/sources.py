@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import contextlib
 import hashlib
 import os
@@ -13,6 +12,7 @@ from importlib.machinery import PathFinder
 from importlib.util import cache_from_source
 from pathlib import Path
 
+from epistemic_calibration.workflow.code_digests import code_of
 from epistemic_calibration.workflow.provenance import StaleResultError
 
 _PACKAGE = Path(__file__).resolve().parents[1]
@@ -51,16 +51,7 @@ def code_hash(path: Path) -> str:
     """
     if path.suffix != ".py":
         return hashlib.sha256(path.read_bytes()).hexdigest()
-    tree = _parsed(path)
-    for node in ast.walk(tree):
-        body = getattr(node, "body", None)
-        # Any text that stands alone is a comment.
-        if isinstance(body, list):
-            node.body = [line for line in body if not _is_text(line)]
-        # So is the description of a parameter.
-        if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "parameter":
-            node.keywords = [k for k in node.keywords if k.arg != "description"]
-    return hashlib.sha256(ast.unparse(tree).encode()).hexdigest()
+    return code_of(path).sha256
 
 
 def check_sources(expected: dict[str, str], base_dir: Path) -> list[Path]:
@@ -181,22 +172,6 @@ def _resolved(path: str) -> Path:
     return Path(path).resolve()
 
 
-def _parsed(path: Path) -> ast.Module:
-    try:
-        return ast.parse(path.read_bytes(), filename=str(path))
-    except (SyntaxError, ValueError) as error:
-        where = f"{path}:{getattr(error, 'lineno', None) or 1}"
-        raise ValueError(f"{where}: {getattr(error, 'msg', error)}") from None
-
-
-def _is_text(node: ast.AST) -> bool:
-    return (
-        isinstance(node, ast.Expr)
-        and isinstance(node.value, ast.Constant)
-        and isinstance(node.value.value, str)
-    )
-
-
 def _name(path: Path, base_dir: Path) -> str:
     if path.is_relative_to(SCRIPTS.parent):
         return path.relative_to(SCRIPTS.parent).as_posix()
@@ -217,7 +192,8 @@ def _roots(*entries: Path) -> dict[Path, Path]:
         path, root = waiting.pop()
         if path not in found:
             found[path] = root
-            waiting += [(file, _root(file, root)) for file in _imports(path, root)]
+            new = (file for file in _imports(path, root) if file not in found)
+            waiting += [(file, _root(file, root)) for file in new]
     return found
 
 
@@ -230,35 +206,19 @@ def _root(path: Path, outside: Path | None = None) -> Path:
 def _imports(path: Path, root: Path) -> tuple[Path, ...]:
     if path.suffix != ".py":
         return ()
-    tree = _parsed(path)
     package = path.relative_to(root).parent.parts
-    modules = set(_imported_modules(tree, package))
-    files = {file for module in modules for file in _files_of(module, root)}
+    files: set[Path] = set()
+    for up, name in code_of(path).imports:
+        above = package[: len(package) - up + 1] if up else ()
+        files.update(_files_of(".".join([*above, name]), root))
     return tuple(sorted(files))
 
 
-def _imported_modules(node: ast.AST, package: tuple[str, ...]) -> Iterator[str]:
-    for child in ast.iter_child_nodes(node):
-        if isinstance(child, ast.If) and "TYPE_CHECKING" in ast.dump(child.test):
-            for branch in child.orelse:
-                yield from _imported_modules(branch, package)
-        elif isinstance(child, ast.Import):
-            yield from (alias.name for alias in child.names)
-        elif isinstance(child, ast.ImportFrom):
-            above = package[: len(package) - child.level + 1] if child.level else ()
-            parts = [*above, *filter(None, [child.module])]
-            yield ".".join(parts)
-            yield from (".".join([*parts, alias.name]) for alias in child.names)
-        else:
-            yield from _imported_modules(child, package)
-
-
-def _files_of(module: str, root: Path) -> Iterator[Path]:
+@cache
+def _files_of(module: str, root: Path) -> tuple[Path, ...]:
     parts = [part for part in module.split(".") if part]
     folder = SCRIPTS if parts[:1] == [_PACKAGE.name] else root
     # Importing a.b.c runs the __init__ of a and of a.b as well.
-    for depth in range(1, len(parts) + 1):
-        base = folder.joinpath(*parts[:depth])
-        for candidate in (base / "__init__.py", base.with_suffix(".py")):
-            if candidate.is_file():
-                yield candidate
+    bases = [folder.joinpath(*parts[:depth]) for depth in range(1, len(parts) + 1)]
+    candidates = [(base / "__init__.py", base.with_suffix(".py")) for base in bases]
+    return tuple(path for pair in candidates for path in pair if path.is_file())
