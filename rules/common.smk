@@ -41,6 +41,7 @@ from epistemic_calibration.workflow.other_runs import jobs_still_at_work, note_r
 from epistemic_calibration.workflow.plan import Plan, stages
 from epistemic_calibration.workflow.provenance import is_finished, receipt_path, write_spec
 from epistemic_calibration.workflow.screen import Screen, closing_text, warnings_of
+from epistemic_calibration.workflow.slurm import patient
 
 try:
     # Snakemake says neither the line of a fault, nor which keys are given twice.
@@ -293,6 +294,9 @@ def datasets_shown():
 def start():
     """Enter the start of a run in the manifest; remove what one that was killed has left."""
     note_run("start", threads=CONFIG.threads)
+    if uses_slurm():
+        plugin = sys.modules[workflow.executor_plugin.executor.__module__]
+        plugin.query_job_status = patient(plugin.query_job_status, logger.warning)
     if run := getattr(workflow.scheduler._executor, "run_uuid", None):
         # The executor's name for the run, and for each of its jobs in the queue.
         note_run_in_queue(run, {str(p) for job in workflow.dag.needrun_jobs() for p in job.output})

@@ -19,7 +19,7 @@ from snakemake_interface_logger_plugins.common import LogEvent
 from epistemic_calibration.workflow.job_log import read_outcome
 from epistemic_calibration.workflow.job_warnings import merged
 from epistemic_calibration.workflow.provenance import read_receipt
-from epistemic_calibration.workflow.slurm import end_of_job
+from epistemic_calibration.workflow.slurm import end_of_job, log_of_job, refusal_of_job
 from epistemic_calibration.workflow.warning_text import sentences
 
 # What is in the log file, and tells a user nothing. Messages have no event of their own here.
@@ -52,6 +52,11 @@ _UNTOLD_EVENTS = {
     LogEvent.RUN_INFO,
 }
 _LOCKED = "Directory cannot be locked"
+# What the rules refuse, and which of their lines do so.
+_REFUSED = re.compile(
+    r'WorkflowError in file "[^"\n]*\.smk", line \d+:\n(?P<why>.*?)(?:\n  File "[^"\n]*", .*)?',
+    re.DOTALL,
+)
 #: What ends jobs when a user ends the run.
 _INTERRUPTED = ("SIGINT", "SIGHUP")
 _NOTHING_TO_DO = "Nothing to be done"
@@ -133,6 +138,10 @@ class Screen:
                 "lost its power. If none is at work, type\n  snakemake --unlock\nand run again; "
                 "what was finished is kept."
             )
+        elif refused := refusal_of_job(message):
+            text = refused
+        elif refused := _REFUSED.fullmatch(message):
+            text = f"Error: {refused['why']}"
         elif message.startswith(_NOTHING_TO_DO):
             text = "\n".join(filter(None, ("Nothing has to be made again.", self._closing())))
         record.told = text
@@ -173,7 +182,11 @@ class Screen:
             return f"Stopped: {what}"
         job = self._known.get(record.jobid)
         outcome = read_outcome(record.log[0]) if record.log else None
-        reason = self._ended_by_slurm(record, job) or (outcome.reason if outcome else "")
+        logs = [log_of_job(path) for path in record.log]
+        reason = outcome.reason if outcome else ""
+        if job is not None and record.rule_msg:
+            asked = job.resources
+            reason = end_of_job(record.rule_msg, logs[-1], record.rule_name, asked) or reason
         if not reason:
             ended = getattr(self._local, "ended", "")
             reason = f"its process died with {ended}" if ended else "its process ended early"
@@ -187,13 +200,7 @@ class Screen:
         if reason in self._reasons:
             return f"{head}\n  for the same reason as above"
         self._reasons.add(reason)
-        return "\n".join([head, f"  {reason}", *(f"  log: {path}" for path in record.log)])
-
-    def _ended_by_slurm(self, record: logging.LogRecord, job: Any) -> str:
-        """Return why SLURM has ended a job, if it has."""
-        if job is None or not record.rule_msg:
-            return ""
-        return end_of_job(record.rule_msg, record.log[-1], record.rule_name, job.resources)
+        return "\n".join([head, f"  {reason}", *(f"  log: {path}" for path in logs)])
 
 
 class _Told(logging.Formatter):

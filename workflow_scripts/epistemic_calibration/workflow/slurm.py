@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 _RUN = re.compile(r"(?:.*_)?[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _SECONDS = 60
 _ENDED = re.compile(r"SLURM-job '(?P<job>[^']+)' failed.*?(?:status is: '(?P<state>\w+)'|$)", re.S)
+_REFUSED = re.compile(r"SLURM sbatch failed.*?The error message was '(?P<said>.*?)'\.\n", re.S)
 # Not every configuration tells in the state what its log tells.
 _TOLD = {
     "OUT_OF_MEMORY": re.compile(r"oom.?kill|out of memory|memory limit", re.IGNORECASE),
@@ -102,12 +103,13 @@ def end_of_job(message: str, log: str | Path | None, rule: str, asked: Mapping[s
     Examples
     --------
     >>> message = "SLURM-job '7_1' failed, SLURM status is: 'TIMEOUT'."
-    >>> print(end_of_job(message, None, "scores", {"mem_mb": 4000, "runtime": 60}))
-    SLURM ended job 7_1: it took longer than its 60 minutes. More: --set-resources=scores:runtime=120
+    >>> print(end_of_job(message, None, "scores", {"mem_mb": 4000, "runtime": 9}))
+    SLURM ended job 7_1: it took longer than its 9 minutes. More: --set-resources=scores:runtime=18
     """
     ended = _ENDED.search(message)
     if ended is None:
-        return ""
+        # It was not submitted.
+        return refusal_of_job(message) or message.partition("\n")[0]
     state = ended["state"] or ""
     if state in ("FAILED", "CANCELLED", ""):
         tail = _tail(log)
@@ -121,11 +123,57 @@ def end_of_job(message: str, log: str | Path | None, rule: str, asked: Mapping[s
     return f"{job}: {_CAUSES[state]}" if state in _CAUSES else ""
 
 
+def refusal_of_job(message: str) -> str:
+    """Return what sbatch says where it refuses jobs, or nothing.
+
+    Examples
+    --------
+    >>> refusal_of_job("SLURM sbatch failed. The error message was 'Invalid account'.\\n  more")
+    'SLURM refuses the job: Invalid account'
+    """
+    refused = _REFUSED.match(message)
+    return f"SLURM refuses the job: {' '.join(refused['said'].split())}" if refused else ""
+
+
+def patient(query: Callable[..., Any], tell: Callable[[str], None]) -> Callable[..., Any]:
+    """Return a query of the plugin's that outlasts a queue that does not answer.
+
+    The plugin (2.8) forgets its jobs, and waits for ever, if five queries in a row have failed, as
+    while a controller is restarted. To a query that knows no job it says that they still wait.
+
+    Parameters
+    ----------
+    query : callable
+        ``query_job_status`` of the plugin.
+    tell : callable
+        Called with a sentence, once for each time that the queue does not answer.
+    """
+    answered = True
+
+    async def patient_query(*args: Any, **kwargs: Any) -> tuple[dict[str, str], float]:
+        nonlocal answered
+        states, seconds = await query(*args, **kwargs)
+        if states is None and answered:
+            tell("SLURM does not answer; the run goes on when it does, and its jobs meanwhile")
+        answered = states is not None
+        return (states, seconds) if answered else ({}, 0.0)
+
+    return patient_query
+
+
+def log_of_job(path: str | Path) -> Path:
+    """Return where SLURM's log of a job is, relative where it lies in the working folder.
+
+    The plugin (2.8) names a folder too many for the members of an array.
+    """
+    path = Path(path)
+    if not path.exists() and (of_array := path.parent.parent / path.name).exists():
+        path = of_array
+    return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
+
+
 def _tail(log: str | Path | None) -> str:
     try:
-        with Path(log or "").open("rb") as file:
-            file.seek(0, os.SEEK_END)
-            file.seek(max(0, file.tell() - _TAIL))
-            return file.read().decode("utf-8", errors="replace")
+        return Path(log or "").read_bytes()[-_TAIL:].decode("utf-8", errors="replace")
     except OSError:
         return ""
