@@ -41,6 +41,7 @@ _UNTOLD = (
     "No account was given",
     "Unable to guess SLURM account",
     "Cleaning up SLURM log files",
+    "Falling back to 'sacct' for status queries",
 )
 _SUBMITTED = re.compile(r"Job \d+ has been submitted with SLURM jobid")
 _UNTOLD_EVENTS = {
