@@ -43,6 +43,20 @@ from epistemic_calibration.workflow.provenance import is_finished, receipt_path,
 from epistemic_calibration.workflow.screen import Screen, closing_text, warnings_of
 from epistemic_calibration.workflow.slurm import patient
 
+_excepthook = sys.excepthook
+
+
+def told_without_traceback(kind, error, trace):
+    """Tell of Ctrl-C before or after the jobs in a word; while they run, Snakemake does."""
+    if issubclass(kind, KeyboardInterrupt):
+        print("Stopped.", file=sys.stderr)
+    else:
+        _excepthook(kind, error, trace)
+
+
+if workflow.is_main_process:
+    sys.excepthook = told_without_traceback
+
 try:
     # Snakemake says neither the line of a fault, nor which keys are given twice.
     for _path in {"config.yaml", *workflow.configfiles}:
