@@ -38,9 +38,25 @@ from epistemic_calibration.workflow.config import (
 from epistemic_calibration.workflow.job_log import read_outcome
 from epistemic_calibration.workflow.ledger import Ledger
 from epistemic_calibration.workflow.manifest import append_manifest
+from epistemic_calibration.workflow.other_runs import jobs_still_at_work, note_run_in_queue
 from epistemic_calibration.workflow.plan import Plan, stages
 from epistemic_calibration.workflow.provenance import is_finished, receipt_path, write_spec
 from epistemic_calibration.workflow.screen import Screen, closing_text, warnings_of
+from epistemic_calibration.workflow.slurm import patient
+
+_excepthook = sys.excepthook
+
+
+def told_without_traceback(kind, error, trace):
+    """Tell of Ctrl-C before or after the jobs in a word; while they run, Snakemake does."""
+    if issubclass(kind, KeyboardInterrupt):
+        print("Stopped.", file=sys.stderr)
+    else:
+        _excepthook(kind, error, trace)
+
+
+if workflow.is_main_process:
+    sys.excepthook = told_without_traceback
 
 try:
     # Snakemake says neither the line of a fault, nor which keys are given twice.
@@ -149,6 +165,8 @@ async def update_needrun(dag, *args, **kwargs):
     runs = workflow.executor_plugin is not None
     needed = {*dag.needrun_jobs()} if runs else set()
     made = {str(path) for job in needed for path in job.output}
+    if made and not workflow.dryrun:
+        refuse_two_makers(made)
     # As with --until, or where only a report is made.
     LEFT_STALE.update(path for path in stale if path not in made)
     if LEFT_STALE:
@@ -172,6 +190,23 @@ async def update_needrun(dag, *args, **kwargs):
         path, reason = next(iter(unwritten.items()))
         more = f", nor can {len(unwritten) - 1} more" if len(unwritten) > 1 else ""
         logger.warning(f"{path} cannot be written: {reason}{more}")
+
+
+def uses_slurm():
+    return workflow.executor_plugin is not None and workflow.executor_plugin.name == "slurm"
+
+
+def refuse_two_makers(outputs):
+    """Refuse a run while jobs of another, which may have been killed, make the same results."""
+    try:
+        found = jobs_still_at_work(outputs, uses_slurm())
+    except RuntimeError as error:
+        if uses_slurm():
+            raise WorkflowError(str(error)) from None
+        logger.warning(f"{error}")
+        return
+    if found:
+        raise WorkflowError(found)
 
 
 def jobs_forced_by_user(dag):
@@ -275,6 +310,12 @@ def datasets_shown():
 def start():
     """Enter the start of a run in the manifest; remove what one that was killed has left."""
     note_run("start", threads=CONFIG.threads)
+    if uses_slurm():
+        plugin = sys.modules[workflow.executor_plugin.executor.__module__]
+        plugin.query_job_status = patient(plugin.query_job_status, logger.warning)
+    if run := getattr(workflow.scheduler._executor, "run_uuid", None):
+        # The executor's name for the run, and for each of its jobs in the queue.
+        note_run_in_queue(run, {str(p) for job in workflow.dag.needrun_jobs() for p in job.output})
     if n := remove_temporary_files("results"):
         logger.info(f"{n} temporary files of a run that was killed are removed")
 

@@ -8,7 +8,9 @@ import socket
 import subprocess
 import tempfile
 import time
+from collections.abc import Callable
 from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -63,9 +65,24 @@ def free_ports(count):
         return [one.getsockname()[1] for one in sockets]
 
 
+@dataclass(frozen=True)
+class Cluster:
+    """A running SLURM: the environment of its commands, and a way to kill a daemon."""
+
+    environment: dict[str, str]
+    #: Kills a daemon, such as ``slurmctld`` or ``node1``, and starts it anew.
+    restart: Callable[[str], None]
+
+
 @pytest.fixture(scope="session")
-def slurm():
-    """Start SLURM and return the environment in which its commands reach it."""
+def slurm(cluster):
+    """Return the environment in which the commands of SLURM reach it."""
+    return cluster.environment
+
+
+@pytest.fixture(scope="session")
+def cluster():
+    """Start SLURM."""
     if os.geteuid() != 0:
         pytest.skip("SLURM's daemons are started as root")
     path = os.environ["PATH"] + os.pathsep + "/usr/sbin"
@@ -80,7 +97,7 @@ def slurm():
 
 
 def running_slurm(folder, path):
-    """Start the daemons in a folder, yield the environment, stop the daemons."""
+    """Start the daemons in a folder, yield the cluster, stop the daemons."""
     folder.chmod(0o755)
     for name in ("state", *(f"spool-{node}" for node in NODES), "bin"):
         (folder / name).mkdir()
@@ -109,19 +126,28 @@ def running_slurm(folder, path):
     }
     environment.update(PATH=f"{srun.parent}{os.pathsep}{path}", SLURM_CONF=str(conf))
 
-    daemons = []
+    daemons = {}
 
-    def start(*command):
-        with (folder / f"{len(daemons)}-{command[0]}.out.log").open("w") as out:
-            daemon = subprocess.Popen(
+    def start(name, *command):
+        with (folder / f"{name}.out.log").open("a") as out:
+            daemons[name] = subprocess.Popen(
                 command, env=environment, stdin=subprocess.DEVNULL, stdout=out, stderr=out
             )
-        daemons.append(daemon)
+
+    def restart(name):
+        daemons[name].kill()
+        daemons[name].wait()
+        start(name, *daemons[name].args)
+        wait_for(answers, "SLURM")
+
+    def answers():
+        done = subprocess.run(["sinfo"], env=environment, capture_output=True)
+        return done.returncode == 0
 
     def wait_for(condition, what):
         deadline = time.monotonic() + 60
         while not condition():
-            dead = [daemon.args[0] for daemon in daemons if daemon.poll() is not None]
+            dead = [name for name, daemon in daemons.items() if daemon.poll() is not None]
             if dead or time.monotonic() > deadline:
                 logs = [f"{log.name}:\n{log.read_text()}" for log in folder.glob("*.log")]
                 pytest.fail("\n".join([f"{what} did not get ready; ended: {dead}", *logs]))
@@ -135,6 +161,7 @@ def running_slurm(folder, path):
     try:
         start(
             "munged",
+            "munged",
             "--foreground",
             f"--key-file={key}",
             f"--socket={folder}/munge.socket",
@@ -143,16 +170,16 @@ def running_slurm(folder, path):
             f"--seed-file={folder}/munged.seed",
         )
         wait_for((folder / "munge.socket").exists, "munged")
-        start("slurmctld", "-D", "-f", str(conf))
+        start("slurmctld", "slurmctld", "-D", "-f", str(conf))
         for node in NODES:
-            start("slurmd", "-D", "-f", str(conf), "-N", node)
+            start(node, "slurmd", "-D", "-f", str(conf), "-N", node)
         wait_for(nodes_are_idle, "SLURM")
-        yield environment
+        yield Cluster(environment, restart)
     finally:
         if len(daemons) == 2 + len(NODES):
             command = ["scancel", "--user=root"]
             subprocess.run(command, env=environment, capture_output=True, timeout=30)
-        for daemon in reversed(daemons):
+        for daemon in reversed(daemons.values()):
             daemon.terminate()
             try:
                 daemon.wait(timeout=20)

@@ -1,8 +1,10 @@
 """The small digits benchmark, run by a real SLURM with the profile that the project ships."""
 
+import contextlib
 import re
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -12,12 +14,16 @@ import yaml
 ROOT = Path(__file__).parents[2]
 
 
-def run_through_slurm(project, environment, *arguments):
+def command(*arguments):
     # Short delays: no one else waits in this queue, and its files are on this machine.
     delays = ("--slurm-init-seconds-before-status-checks", "1", "--latency-wait", "5")
     profile = ("--workflow-profile", "profiles/slurm")
+    return [sys.executable, "-m", "snakemake", *profile, *delays, *arguments]
+
+
+def run_through_slurm(project, environment, *arguments):
     return subprocess.run(
-        [sys.executable, "-m", "snakemake", *profile, *delays, *arguments],
+        command(*arguments),
         cwd=project.folder,
         env=environment,
         capture_output=True,
@@ -25,6 +31,107 @@ def run_through_slurm(project, environment, *arguments):
         timeout=1800,
         stdin=subprocess.DEVNULL,
     )
+
+
+@contextlib.contextmanager
+def running_through_slurm(project, environment, *arguments):
+    """Start a run, and yield its process; its output goes to a file of the project."""
+    with (project.folder / "screen.txt").open("w") as output:
+        process = subprocess.Popen(
+            command(*arguments),
+            cwd=project.folder,
+            env=environment,
+            stdout=output,
+            stderr=output,
+            stdin=subprocess.DEVNULL,
+        )
+        try:
+            yield process
+        finally:
+            process.kill()
+            process.wait()
+
+
+#: A method whose fits wait for the test, and then do what the file beside them says.
+METHOD = """\
+import os, time
+from pathlib import Path
+import numpy as np
+from epistemic_calibration.methods import Method
+
+class Own(Method):
+    label = "own"
+
+    def __init__(self, *, random_state=0, name="own"):
+        self.random_state, self.name = random_state, name
+
+    def fit(self, X, y):
+        with Path(f"{self.name}.begun").open("a") as file:
+            print(os.environ.get("SLURM_ARRAY_JOB_ID"), os.environ.get("SLURM_ARRAY_TASK_ID"),
+                  sep="_", file=file)
+        while not Path(f"{self.name}.go").exists():
+            time.sleep(0.1)
+        if Path(f"{self.name}.raises").exists():
+            raise RuntimeError("out of luck")
+        eaten = []
+        while Path(f"{self.name}.eats").exists() and len(eaten) < 60:
+            eaten.append(np.ones(8_000_000))
+            time.sleep(0.1)
+        self.p_ = y.mean()
+        return self
+
+    def sample_hypotheses(self, X):
+        rng = np.random.default_rng(self.random_state)
+        return rng.beta(1 + self.p_, 1, size=(len(X), 4))
+"""
+LINE = 1 + METHOD.splitlines().index('            raise RuntimeError("out of luck")')
+SEED = "results/digits/seed0"
+
+
+def with_methods(project, *names):
+    """Give a project methods that wait; return one file of hypotheses of each, by its name."""
+    (project.folder / "own.py").write_text(METHOD)
+    entries = {name: {"file": "own.py", "name": name} for name in names}
+    project.configure(lambda config: config["methods"].update(entries))
+    return {name: f"{SEED}/hypotheses/{name}/0.npz" for name in names}
+
+
+def begun(project, name):
+    """Return the jobs in which fits of a method have begun, one for each fit."""
+    path = project.folder / f"{name}.begun"
+    return path.read_text().split() if path.exists() else []
+
+
+def wait_for(condition, seconds=600):
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "what the test waits for did not happen"
+        time.sleep(0.2)
+
+
+def let_go(project, *names):
+    for name in names:
+        (project.folder / f"{name}.go").touch()
+
+
+def hypotheses(project, names):
+    """Return the bytes of all files of hypotheses of some methods."""
+    folder = project.folder / SEED / "hypotheses"
+    return {
+        path.relative_to(folder): path.read_bytes()
+        for name in names
+        for path in folder.glob(f"{name}/*.npz")
+    }
+
+
+def undisturbed(project, folder, names):
+    """Return what a local run makes of the methods, in a copy of the project."""
+    copy = project.copy(folder)
+    files = with_methods(copy, *names)
+    let_go(copy, *names)
+    # As the profile for SLURM has it.
+    copy.run(*files.values(), "--config", "tasks_per_job=10")
+    return hypotheses(copy, names)
 
 
 #: What is asked of each job in the queue, by the name that SLURM has for it.
@@ -163,3 +270,119 @@ def test_profile_says_all_that_the_default_one_says():
     # On a cluster the queue counts cores.
     del default["cores"]
     assert {key: cluster.get(key) for key in default} == default
+
+
+def test_jobs_of_a_killed_run_are_not_run_a_second_time_beside_themselves(run, slurm, tmp_path):
+    project = run[0].copy(tmp_path / "work")
+    names = ("a", "b")
+    expected = undisturbed(project, tmp_path / "local", names)
+    files = with_methods(project, *names)
+    with running_through_slurm(project, slurm, *files.values()):
+        wait_for(lambda: all(begun(project, name) for name in names))
+    jobs = sorted({*begun(project, "a"), *begun(project, "b")})
+    assert len(jobs) == 2
+
+    # With and without the lock, through SLURM and without it.
+    refused = [run_through_slurm(project, slurm, *files.values())]
+    project.run("--unlock")
+    refused.append(run_through_slurm(project, slurm, *files.values()))
+    local = [sys.executable, "-m", "snakemake", "--cores", "1", files["a"]]
+    refused.append(
+        subprocess.run(local, cwd=project.folder, env=slurm, capture_output=True, text=True)
+    )
+    for done in refused:
+        said = done.stdout + done.stderr
+        assert done.returncode != 0
+        assert f"SLURM {', '.join(jobs)}" in said
+        assert f"\n  scancel {jobs[0].partition('_')[0]}\n" in said
+        assert "snakemake --unlock" in said
+        for noise in ("Traceback", "WorkflowError", "common.smk"):
+            assert noise not in said
+    # What nobody makes may be made.
+    assert project.planned(f"{SEED}/scores/random_forest.csv") == []
+
+    let_go(project, *names)
+    wait_for(lambda: not {*jobs} & {n for n, job in queue(slurm).items() if runs(job)})
+    again = run_through_slurm(project, slurm, *files.values())
+    assert again.returncode == 0, again.stdout + again.stderr
+    assert hypotheses(project, names) == expected
+    for name in names:
+        # Of three tasks.
+        assert len(begun(project, name)) == 3
+
+
+def runs(job):
+    return job["state"] in ("PENDING", "RUNNING", "COMPLETING")
+
+
+def test_jobs_that_slurm_ends_are_told_in_a_line_and_made_by_the_next_run(run, slurm, tmp_path):
+    project = run[0].copy(tmp_path / "work")
+    names = ("cancelled", "late", "hungry", "raising", "fine")
+    expected = undisturbed(project, tmp_path / "local", names)
+    files = with_methods(project, *names)
+    for fault in ("hungry.eats", "raising.raises"):
+        (project.folder / fault).touch()
+    rule = "hypotheses_digits_0"
+    options = ("--retries", "0", "--set-resources", f"{rule}:mem_mb=1500")
+    # Four cores are there.
+    with running_through_slurm(project, slurm, *files.values(), *options) as process:
+        let_go(project, "fine")
+        wait_for(lambda: all(begun(project, name) for name in names))
+        job = {name: begun(project, name)[0] for name in names}
+        limit = ["scontrol", "update", f"JobId={job['late']}", "TimeLimit=1"]
+        subprocess.run(limit, env=slurm, check=True)
+        subprocess.run(["scancel", job["cancelled"]], env=slurm, check=True)
+        let_go(project, "hungry", "raising")
+        assert process.wait(timeout=600) != 0
+    said = (project.folder / "screen.txt").read_text()
+    states = queue(slurm)
+    assert states[job["fine"]]["state"] == "COMPLETED"
+    assert states[job["late"]]["state"] == "TIMEOUT"
+    for name, reason in {
+        "cancelled": f"SLURM ended job {job['cancelled']}: it was cancelled, as by scancel",
+        "late": f"SLURM ended job {job['late']}: it took longer than its 240 minutes. "
+        f"More: --set-resources={rule}:runtime=480",
+        "hungry": f"SLURM ended job {job['hungry']}: it used more memory than its 1500 MB. "
+        f"More: --set-resources={rule}:mem_mb=3000",
+        "raising": f"own.py, line {LINE}: RuntimeError: out of luck",
+    }.items():
+        head = f"FAILED: Fitting {name} on digits, seed 0: 0, 3, 8"
+        log = f"results/logs/digits/seed0/hypotheses/{name}.0.log"
+        assert f"{head}\n  {reason}\n  log: {log}\n" in said
+    for path in re.findall(r"^  log: (.*)$", said, flags=re.MULTILINE):
+        assert (project.folder / path).is_file()
+    for noise in ("Traceback", "account", "Array job", "Submitted", "run ID"):
+        assert noise not in said
+
+    let_go(project, *names)
+    for fault in ("hungry.eats", "raising.raises"):
+        (project.folder / fault).unlink()
+    again = run_through_slurm(project, slurm, *files.values())
+    assert again.returncode == 0, again.stdout + again.stderr
+    assert hypotheses(project, names) == expected
+    assert {*begun(project, "fine")} == {job["fine"]}
+
+
+def test_daemons_that_are_killed_and_a_drained_node_cost_nothing(run, cluster, tmp_path):
+    slurm = cluster.environment
+    project = run[0].copy(tmp_path / "work")
+    names = ("a", "b", "c")
+    expected = undisturbed(project, tmp_path / "local", names)
+    files = with_methods(project, *names)
+    drain = ["scontrol", "update", "NodeName=node1"]
+    try:
+        with running_through_slurm(project, slurm, *files.values()) as process:
+            wait_for(lambda: all(begun(project, name) for name in names))
+            cluster.restart("node1")
+            cluster.restart("node2")
+            cluster.restart("slurmctld")
+            subprocess.run([*drain, "State=drain", "Reason=test"], env=slurm, check=True)
+            let_go(project, *names)
+            said = project.folder / "screen.txt"
+            assert process.wait(timeout=600) == 0, said.read_text()
+    finally:
+        subprocess.run([*drain, "State=resume"], env=slurm, check=True)
+    assert "FAILED" not in said.read_text()
+    assert hypotheses(project, names) == expected
+    for name in names:
+        assert len(begun(project, name)) == 3

@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 
 import numpy as np
+import psutil
 import pytest
 import yaml
 
@@ -267,16 +268,33 @@ def test_a_killed_run_says_how_to_go_on_and_its_remains_are_removed(project):
     wait_for((project.folder / "started").exists, process)
     process.kill()
     process.wait()
+    # Its job goes on, and must not get a second one beside it, with or without the lock.
+    (pid,) = fits_at_work(project)
+    refused = [project.run(file, check=False)]
+    project.run("--unlock")
+    refused.append(project.run(file, check=False))
+    for done in refused:
+        assert done.returncode != 0
+        assert f"make results that this one would make, too: processes {pid}." in screen(done)
+        assert f"\n  kill {pid}\nThen type\n  snakemake --unlock\n" in screen(done)
+        assert "common.smk" not in screen(done)
     (project.folder / "go").touch()
-    locked = project.run(file, check=False)
-    assert locked.returncode != 0
-    assert "snakemake --unlock" in screen(locked)
+    wait_for(lambda: not fits_at_work(project))
     old = project.folder / SEED / ".8.npz.abcd_123.npz"
     old.write_bytes(b"half")
     os.utime(old, (0, 0))
-    project.run("--unlock")
     assert "1 temporary files of a run that was killed are removed" in screen(project.run(file))
     assert not old.exists()
+
+
+def fits_at_work(project):
+    """Return the numbers of the processes that fit a method in the project."""
+    found, here = [], str(project.folder.resolve())
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.Error):
+            if "workflow_scripts/hypotheses.py" in process.cmdline() and process.cwd() == here:
+                found.append(process.pid)
+    return found
 
 
 def test_a_run_whose_terminal_is_closed_leaves_no_lock(project):

@@ -19,6 +19,7 @@ from snakemake_interface_logger_plugins.common import LogEvent
 from epistemic_calibration.workflow.job_log import read_outcome
 from epistemic_calibration.workflow.job_warnings import merged
 from epistemic_calibration.workflow.provenance import read_receipt
+from epistemic_calibration.workflow.slurm import end_of_job, log_of_job, refusal_of_job
 from epistemic_calibration.workflow.warning_text import sentences
 
 # What is in the log file, and tells a user nothing. Messages have no event of their own here.
@@ -31,7 +32,18 @@ _UNTOLD = (
     "Removing output files of failed job",
     "Exiting because a job execution failed",
     "WorkflowError:\nAt least one job did not complete successfully",
+    "Trying to restart job",
+    # Of the plugin for SLURM; where it is an account that lacks, sbatch says so.
+    "SLURM run ID:",
+    "Submitted array job with",
+    "Array job submission does not allow for multiple different wildcard combinations",
+    "No SLURM account given",
+    "No account was given",
+    "Unable to guess SLURM account",
+    "Cleaning up SLURM log files",
+    "Falling back to 'sacct' for status queries",
 )
+_SUBMITTED = re.compile(r"Job \d+ has been submitted with SLURM jobid")
 _UNTOLD_EVENTS = {
     LogEvent.JOB_STARTED,
     LogEvent.JOB_FINISHED,
@@ -41,6 +53,11 @@ _UNTOLD_EVENTS = {
     LogEvent.RUN_INFO,
 }
 _LOCKED = "Directory cannot be locked"
+# What the rules refuse, and which of their lines do so.
+_REFUSED = re.compile(
+    r'WorkflowError in file "[^"\n]*\.smk", line \d+:\n(?P<why>.*?)(?:\n  File "[^"\n]*", .*)?',
+    re.DOTALL,
+)
 #: What ends jobs when a user ends the run.
 _INTERRUPTED = ("SIGINT", "SIGHUP")
 _NOTHING_TO_DO = "Nothing to be done"
@@ -56,8 +73,9 @@ class Screen:
     Parameters
     ----------
     jobs : callable
-        Returns the jobs of the run, each with ``jobid``, ``message`` and ``benchmark``; called
-        when the first begins.
+        Returns the jobs of the run, each with ``jobid``, ``message`` and ``benchmark``, and with
+        ``rule``, ``resources``, ``attempt`` and ``restart_times`` where one fails; called when the
+        first begins.
     cores : int or None
         How many run side by side; None where that is not known.
     closing : callable
@@ -74,6 +92,7 @@ class Screen:
         silent: Callable[[], bool],
     ) -> None:
         self._jobs, self._cores, self._closing, self._silent = jobs, cores, closing, silent
+        self._known: dict[int, Any] = {}
         self._messages: dict[int, str] = {}
         self._expected: dict[int, float | None] = {}
         self._began: dict[int, float] = {}
@@ -101,7 +120,11 @@ class Screen:
         text: str | None = None
         if event == LogEvent.JOB_FINISHED:
             self._finished.add(record.job_id)
-        if event in _UNTOLD_EVENTS or message.startswith(_UNTOLD):
+        if (
+            event in _UNTOLD_EVENTS
+            or message.startswith(_UNTOLD)
+            or (_SUBMITTED.match(message) and record.levelno == logging.INFO)
+        ):
             return False
         if event == LogEvent.JOB_INFO:
             text = self._job(record)
@@ -116,6 +139,10 @@ class Screen:
                 "lost its power. If none is at work, type\n  snakemake --unlock\nand run again; "
                 "what was finished is kept."
             )
+        elif refused := refusal_of_job(message):
+            text = refused
+        elif refused := _REFUSED.fullmatch(message):
+            text = f"Error: {refused['why']}"
         elif message.startswith(_NOTHING_TO_DO):
             text = "\n".join(filter(None, ("Nothing has to be made again.", self._closing())))
         record.told = text
@@ -124,8 +151,9 @@ class Screen:
     def _job(self, record: logging.LogRecord) -> str:
         if not self._expected:
             self._start = time.monotonic()
+            self._known = {job.jobid: job for job in self._jobs()}
             self._expected = {
-                job.jobid: _seconds(job.benchmark) for job in self._jobs() if job.message
+                i: _seconds(job.benchmark) for i, job in self._known.items() if job.message
             }
         if not record.rule_msg:
             return ""
@@ -153,21 +181,27 @@ class Screen:
         if getattr(self._local, "ended", "") in _INTERRUPTED:
             self._local.ended = ""
             return f"Stopped: {what}"
-        self.failed.append(what)
+        job = self._known.get(record.jobid)
         outcome = read_outcome(record.log[0]) if record.log else None
+        logs = [log_of_job(path) for path in record.log]
         reason = outcome.reason if outcome else ""
+        if job is not None and record.rule_msg:
+            asked = job.resources
+            reason = end_of_job(record.rule_msg, logs[-1], record.rule_name, asked) or reason
         if not reason:
             ended = getattr(self._local, "ended", "")
             reason = f"its process died with {ended}" if ended else "its process ended early"
         self._local.ended = ""
-        lines = [f"FAILED: {what}"]
-        if reason in self._reasons:
-            lines.append("  for the same reason as above")
+        if job is not None and job.attempt <= job.restart_times:
+            attempts = f"attempt {job.attempt + 1} of {job.restart_times + 1}"
+            head = f"Runs again ({attempts}): {what}"
         else:
-            lines.append(f"  {reason}")
-            lines += [f"  log: {path}" for path in record.log]
+            self.failed.append(what)
+            head = f"FAILED: {what}"
+        if reason in self._reasons:
+            return f"{head}\n  for the same reason as above"
         self._reasons.add(reason)
-        return "\n".join(lines)
+        return "\n".join([head, f"  {reason}", *(f"  log: {path}" for path in logs)])
 
 
 class _Told(logging.Formatter):
