@@ -339,6 +339,7 @@ def _kmeans(
 
     Of many samples the rows are never in memory all at once.
     """
+    from sklearn import config_context
     from sklearn.cluster import KMeans
     from sklearn.exceptions import ConvergenceWarning
 
@@ -351,8 +352,10 @@ def _kmeans(
     if rows is None:
         generator = np.random.default_rng(random_state)
         rows = rows_of(samples[generator.choice(len(samples), MAX_KMEANS_ROWS, replace=False)])
+    # Checks of a call take as long as K-means of a few hundred rows, and all has been checked.
+    checked = config_context(assume_finite=True, skip_parameter_validation=True)
     # Several threads add up the centres in an order that changes from run to run.
-    with _threads().limit(limits=1), warnings.catch_warnings():
+    with checked, _threads().limit(limits=1), warnings.catch_warnings():
         # Rows that differ by rounding only give fewer clusters than asked for: no fault here.
         warnings.simplefilter("ignore", ConvergenceWarning)
         model = KMeans(n_bins, init="k-means++", n_init=1, random_state=random_state).fit(rows)

@@ -410,14 +410,22 @@ def _redraw_tests(
         generator = np.random.default_rng(seed)
         step = max(1, _DRAWN_AT_ONCE // n_samples)
         for start in range(0, n_resamples, step):
-            uniform = generator.random((min(step, n_resamples - start), n_samples))
+            n_rows = min(step, n_resamples - start)
+            for first in range(0, n_samples, _DRAWN_AT_ONCE):
+                width = min(_DRAWN_AT_ONCE, n_samples - first)
+                uniform = generator.random((n_rows, width))
+                for test in sharing:
+                    test.draw(uniform, first)
             for test in sharing:
-                test.count(uniform)
+                test.count()
     return [HypothesisTest(test.seen, (1 + test.n_larger) / (n_resamples + 1)) for test in tests]
 
 
 class _RedrawTest:
-    """The corrected error of labels drawn anew, over bins of two samples or more."""
+    """The corrected error of labels drawn anew, over bins of two samples or more.
+
+    Labels are drawn in pieces of `_DRAWN_AT_ONCE` samples, which may divide a bin.
+    """
 
     def __init__(self, y: np.ndarray, mean: np.ndarray, labels: np.ndarray) -> None:
         order = np.argsort(labels, kind="stable")
@@ -426,26 +434,43 @@ class _RedrawTest:
             raise ValueError("every sample is alone in its bin: use fewer bins")
         self._mean, labels = mean[order], labels[order]
         self.n_samples = len(order)
-        self._starts = np.flatnonzero(np.diff(labels, prepend=-1))
-        n = np.diff(self._starts, append=self.n_samples)
+        starts = np.flatnonzero(np.diff(labels, prepend=-1))
+        n = np.diff(starts, append=self.n_samples)
         self._shares = 1 / (self.n_samples * (n - 1.0))
-        self._expected = np.add.reduceat(self._mean, self._starts)
+        self._expected = np.add.reduceat(self._mean, starts)
         # Of (Σe)² − Σe² in bins the second part is linear in the labels, as e² is.
         share = np.repeat(self._shares, n)
-        self._squares = float(share @ self._mean**2)
+        self._of_means = float(share @ self._mean**2)
         self._of_labels = share * (1 - 2 * self._mean)
-        seen, squares = self._statistic(y[order])
-        self.seen = float(seen)
+        # Bins and pieces cut the samples into parts; each bin starts with one.
+        self._parts = np.union1d(starts, np.arange(0, self.n_samples, _DRAWN_AT_ONCE))
+        self._starts = np.searchsorted(self._parts, starts)
+        self.n_larger, self._drawn = 0, []
+        for first in range(0, self.n_samples, _DRAWN_AT_ONCE):
+            self._add(y[order[first : first + _DRAWN_AT_ONCE]][None], first)
+        seen, squares = self._statistics()
+        self.seen = float(seen[0])
         # Equal labels must count as equal although sums are rounded, and terms cancel.
-        self._least = self.seen - 1e-12 * max(abs(self.seen), float(squares))
-        self.n_larger = 0
+        self._least = self.seen - 1e-12 * max(abs(self.seen), float(squares[0]))
 
-    def count(self, uniform: np.ndarray) -> None:
-        """Count the statistics of labels drawn by ``uniform``, a row each, that are as large."""
-        drawn = (uniform < self._mean).astype(np.float64)
-        self.n_larger += int(np.count_nonzero(self._statistic(drawn)[0] >= self._least))
+    def draw(self, uniform: np.ndarray, first: int) -> None:
+        """Draw a piece of the labels, those of the samples from ``first`` on; a row a draw."""
+        mean = self._mean[first : first + _DRAWN_AT_ONCE]
+        self._add((uniform < mean).astype(np.float64), first)
 
-    def _statistic(self, drawn: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        sums = np.add.reduceat(drawn, self._starts, axis=-1) - self._expected
-        squares = self._squares + drawn @ self._of_labels
-        return sums**2 @ self._shares - squares, squares
+    def count(self) -> None:
+        """Count the statistics, of all pieces drawn, that are as large as the one seen."""
+        self.n_larger += int(np.count_nonzero(self._statistics()[0] >= self._least))
+
+    def _add(self, labels: np.ndarray, first: int) -> None:
+        last = first + labels.shape[1]
+        parts = self._parts[slice(*np.searchsorted(self._parts, [first, last]))] - first
+        sums = np.add.reduceat(labels, parts, axis=1)
+        self._drawn.append((sums, labels @ self._of_labels[first:last]))
+
+    def _statistics(self) -> tuple[np.ndarray, np.ndarray]:
+        parts, of_labels = zip(*self._drawn, strict=True)
+        self._drawn = []
+        sums = np.add.reduceat(np.concatenate(parts, axis=1), self._starts, axis=1)
+        squares = self._of_means + sum(of_labels)
+        return (sums - self._expected) ** 2 @ self._shares - squares, squares
