@@ -118,7 +118,8 @@ def calibrated_cumulants(
             (1 - 2 * mean) * (mean * (1 - mean) - 3 * t),
         )
         signed = np.where(one_way, skewed, size * (1 - 6 * mean * (1 - mean) + 2 * t))
-        v, v2, v3 = total(noise), total(noise**2), total(noise**3)
+        squares = noise**2
+        v, v2, v3 = total(noise), total(squares), total(squares * noise)
         m, m2, s = total(third), total(third**2), total(signed)
         slope = linear * size
         variance = 2 * shares**2 * (v**2 - v2) + slope**2 * v

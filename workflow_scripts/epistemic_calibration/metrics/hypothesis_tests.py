@@ -440,7 +440,7 @@ class _RedrawTest:
         self._expected = np.add.reduceat(self._mean, starts)
         # Of (Σe)² − Σe² in bins the second part is linear in the labels, as e² is.
         share = np.repeat(self._shares, n)
-        self._of_means = float(share @ self._mean**2)
+        self._of_means = float(np.sum(share * self._mean**2))
         self._of_labels = share * (1 - 2 * self._mean)
         # Bins and pieces cut the samples into parts; each bin starts with one.
         self._parts = np.union1d(starts, np.arange(0, self.n_samples, _DRAWN_AT_ONCE))
@@ -466,7 +466,9 @@ class _RedrawTest:
         last = first + labels.shape[1]
         parts = self._parts[slice(*np.searchsorted(self._parts, [first, last]))] - first
         sums = np.add.reduceat(labels, parts, axis=1)
-        self._drawn.append((sums, labels @ self._of_labels[first:last]))
+        # Not a product of BLAS, whose sums depend on the number of threads.
+        of_labels = np.einsum("ri,i->r", labels, self._of_labels[first:last])
+        self._drawn.append((sums, of_labels))
 
     def _statistics(self) -> tuple[np.ndarray, np.ndarray]:
         parts, of_labels = zip(*self._drawn, strict=True)
