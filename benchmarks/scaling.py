@@ -35,6 +35,7 @@ from measure import (
 
 from epistemic_calibration.registry import registered_files
 from epistemic_calibration.report.style import PAPER_METHODS
+from epistemic_calibration.scoring._resamples import adequate_resamples
 from epistemic_calibration.workflow.config import resolve_config
 from epistemic_calibration.workflow.provenance import (
     fingerprint,
@@ -164,6 +165,9 @@ def _score(project, config, hypotheses, y_true):
     """Measure the job that scores one task, as the workflow would start it."""
     where = {"dataset": "random", "method": "random", "seed": "0"}
     upstream = {"stage": "hypotheses", "where": where}
+    scores = config["scores"]
+    if scores["n_resamples"] == "auto":
+        scores = {**scores, "n_resamples": adequate_resamples(1)}
     with contextlib.chdir(project):
         arrays = {"hypotheses": hypotheses, "y_true": y_true}
         write_npz("results/1.npz", arrays, upstream, task="1", diagnostics={})
@@ -177,7 +181,7 @@ def _score(project, config, hypotheses, y_true):
             "stage": "scores",
             "where": where,
             "threads": config["threads"],
-            "settings": {"tasks": ["1"], "scores": config["scores"]},
+            "settings": {"tasks": ["1"], "scores": scores},
             "sources": source_hashes(Path.cwd(), SCRIPTS / "scores.py", *families),
             "inputs": dict.fromkeys(("hypotheses", "labels"), fingerprint(upstream)),
         }

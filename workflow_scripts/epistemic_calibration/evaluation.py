@@ -27,6 +27,7 @@ from epistemic_calibration.metrics._validation import (
     check_positive_integer,
     check_probabilities,
 )
+from epistemic_calibration.metrics.hypothesis_tests import calibration_tests
 from epistemic_calibration.metrics.second_order import check_counts
 from epistemic_calibration.predictions._classes import (
     class_arrays,
@@ -408,14 +409,10 @@ metrics.second_order_error : the estimates one by one.
             sample, n_bins=bins[0], confidence_level=level, **seed, **clusters
         )
         eece = metrics.decompose_eece(sample, n_bins=bins[1], **seed)
-        tests = {
-            "epistemic_calibration": metrics.epistemic_calibration_test(
-                sample, n_bins=bins[0], **seed, **clusters
-            ),
-            "mean_calibration": metrics.mean_calibration_test(
-                sample, n_bins=min(10, n_units // 10), **seed, **clusters
-            ),
-        }
+        nested = sample.bins(n_bins=bins[0], binning="nested", **seed)
+        tests["epistemic_calibration"], tests["mean_calibration"] = calibration_tests(
+            sample, bins=nested, n_mean_bins=min(10, n_units // 10), **seed, **clusters
+        )
         if reported_error is not None and of_samples is None:
             tests["epistemic_independence"] = metrics.epistemic_independence_test(sample, **seed)
 

@@ -7,6 +7,7 @@ from sklearn.cluster import KMeans
 from threadpoolctl import threadpool_limits
 
 from epistemic_calibration import metrics
+from epistemic_calibration.metrics import binning as binning_module
 from epistemic_calibration.metrics.binning import coarse_bins, nested_bins, row_moments
 
 BINNINGS = ["kmeans", "sorted_kmeans", "nested", "quantile", "grid"]
@@ -105,6 +106,21 @@ def test_many_rows_are_assigned_to_centres_of_a_part(monkeypatch):
     centres = np.stack([hypotheses[bins == m].mean(axis=0) for m in range(6)])
     nearest = ((hypotheses[:, None] - centres) ** 2).sum(axis=2).argmin(axis=1)
     assert (nearest == bins).mean() > 0.9
+
+
+@pytest.mark.parametrize("binning", ["kmeans", "sorted_kmeans", "nested"])
+@pytest.mark.parametrize("n_rows", [5, 400])
+def test_blocks_of_rows_do_not_change_the_bins(binning, n_rows, monkeypatch):
+    rng = np.random.default_rng(3)
+    hypotheses = rng.beta(2, 3, (n_rows, 6))[rng.integers(0, n_rows, 900)]
+    monkeypatch.setattr(binning_module, "MAX_KMEANS_ROWS", 100)
+    options = {"n_bins": 8, "binning": binning}
+    expected = metrics.assign_bins(hypotheses, **options)
+    monkeypatch.setattr(binning_module, "_BLOCK_ROWS", 64)
+    found = metrics.assign_bins(hypotheses, **options)
+    assert np.array_equal(found, expected)
+    if n_rows == 5:
+        assert len(np.unique(found)) == 5
 
 
 def test_bins_do_not_depend_on_threads():

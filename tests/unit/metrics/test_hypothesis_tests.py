@@ -7,6 +7,8 @@ from scipy.stats import binom, kstest
 from threadpoolctl import threadpool_limits
 
 from epistemic_calibration import metrics
+from epistemic_calibration.metrics import hypothesis_tests
+from epistemic_calibration.metrics.hypothesis_tests import calibration_tests
 
 
 def test_redraw_test_is_exact():
@@ -218,6 +220,42 @@ def test_tests_are_reproducible_whatever_the_threads(predictor):
             with threadpool_limits(threads):
                 results.append(function(y, hypotheses, random_state=5))
         assert results[0] == results[1]
+
+
+def _draw_by_hand(y, mean, labels, n_resamples, seed):
+    """Return the p-value as the definition says it, one label set after another."""
+    order = np.argsort(labels, kind="stable")
+    order = order[np.bincount(labels)[labels[order]] > 1]
+    y, mean, labels = y[order], mean[order], labels[order]
+
+    def statistic(drawn):
+        e = drawn - mean
+        of_bins = [e[labels == b] for b in np.unique(labels)]
+        return sum((x.sum() ** 2 - (x**2).sum()) / (len(x) - 1) for x in of_bins)
+
+    generator = np.random.default_rng(seed)
+    draws = [statistic(generator.random(len(y)) < mean) for _ in range(n_resamples)]
+    return (1 + np.count_nonzero(np.array(draws) >= statistic(y) - 1e-9)) / (n_resamples + 1)
+
+
+@pytest.mark.parametrize("at_once", [7, 500, 1 << 17])
+@pytest.mark.parametrize("alone", [False, True])
+def test_tests_that_share_their_draws_are_those_by_hand(at_once, alone, predictor, monkeypatch):
+    monkeypatch.setattr(hypothesis_tests, "_DRAWN_AT_ONCE", at_once)
+    y, hypotheses, _ = predictor(60, mean_error=0.3)
+    bins = np.random.default_rng(0).integers(0, 8, 60)
+    if alone:
+        # A sample that does not count leaves a shorter stream, which no other test can share.
+        bins[3] = 8
+    drawn = {"n_resamples": 99, "random_state": 5}
+    sample = metrics.Sample(y, hypotheses)
+    both = calibration_tests(sample, bins=bins, n_mean_bins=4, **drawn)
+    assert both[0] == metrics.epistemic_calibration_test(sample, bins=bins, **drawn)
+    assert both[1] == metrics.mean_calibration_test(sample, n_bins=4, **drawn)
+    quarters = np.argsort(np.argsort(sample.mean)) // 15
+    for test, labels in zip(both, (bins, quarters), strict=True):
+        by_hand = _draw_by_hand(y, sample.mean, labels, 99, 5)
+        assert test.p_value == pytest.approx(by_hand)
 
 
 def test_holm_by_hand():

@@ -2,8 +2,11 @@ import numpy as np
 import pytest
 from scipy.special import expit
 from scipy.stats import binom, chi2
+from sklearn.linear_model import RidgeCV
 
 from epistemic_calibration import metrics
+from epistemic_calibration.metrics import _regression
+from epistemic_calibration.metrics._regression import ridge_coefficients
 from epistemic_calibration.metrics.lower_bound import _calibrated_variance, _variance_of_groups
 
 
@@ -111,3 +114,16 @@ def test_groups_must_fill_the_folds(predictor):
     y, hypotheses, _ = predictor(20)
     with pytest.raises(ValueError, match="n_folds must lie between 2 and the number of samples, 4"):
         metrics.cross_fitted_lower_bound(y, hypotheses, groups=np.arange(20) % 4)
+
+
+@pytest.mark.parametrize(("n", "signal"), [(300, 0.0), (300, 1.0), (20, 1.0)])
+def test_ridge_is_that_of_scikit_learn(n, signal, monkeypatch):
+    monkeypatch.setattr("epistemic_calibration.metrics._validation.BLOCK_SIZE", 700)
+    rng = np.random.default_rng(1)
+    X = rng.standard_normal((n, 24)) * np.logspace(0, -3, 24)
+    X[:, 5] = X[:, 4]
+    y = signal * X[:, 0] + rng.standard_normal(n)
+    alphas = np.logspace(-2, 4, 19)
+    expected = RidgeCV(alphas=alphas, fit_intercept=False).fit(X, y).coef_
+    assert len(list(_regression.row_blocks(X))) > 1 or n == 20
+    np.testing.assert_allclose(ridge_coefficients(X, y, alphas), expected, rtol=1e-8, atol=1e-12)

@@ -70,12 +70,13 @@ def skewness_of(third_cumulant: float, variance: float) -> float:
 
 def chi_square_quantile(probability: float, skewness: float) -> float:
     """Return the quantile of a χ² that has mean 0, variance 1 and this skewness."""
-    from scipy.stats import gamma, norm
+    # Called many times for each estimate: a distribution of scipy.stats checks much more.
+    from scipy.special import gammaincinv, ndtri
 
     if skewness < 1e-3:
-        return float(norm.ppf(probability))
+        return float(ndtri(probability))
     shape = 4 / min(skewness, math.sqrt(8)) ** 2
-    return float((gamma.ppf(probability, shape) - shape) / math.sqrt(shape))
+    return float((gammaincinv(shape, probability) - shape) / math.sqrt(shape))
 
 
 def label_variance(mean: np.ndarray, t: float) -> np.ndarray:
@@ -117,7 +118,8 @@ def calibrated_cumulants(
             (1 - 2 * mean) * (mean * (1 - mean) - 3 * t),
         )
         signed = np.where(one_way, skewed, size * (1 - 6 * mean * (1 - mean) + 2 * t))
-        v, v2, v3 = total(noise), total(noise**2), total(noise**3)
+        squares = noise**2
+        v, v2, v3 = total(noise), total(squares), total(squares * noise)
         m, m2, s = total(third), total(third**2), total(signed)
         slope = linear * size
         variance = 2 * shares**2 * (v**2 - v2) + slope**2 * v

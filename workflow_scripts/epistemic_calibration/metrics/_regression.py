@@ -1,10 +1,10 @@
-"""Folds, spline features and blocks of cross-fitted regressions."""
+"""Folds, spline features, blocks and coefficients of cross-fitted regressions."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from epistemic_calibration.metrics._validation import check_positive_integer
+from epistemic_calibration.metrics._validation import check_positive_integer, row_blocks
 from epistemic_calibration.metrics.binning import repeated_means
 
 
@@ -76,3 +76,21 @@ def less_block_means(values: np.ndarray, blocks: np.ndarray) -> np.ndarray:
     starts = np.flatnonzero(np.diff(blocks[order], prepend=-1))
     means = np.add.reduceat(values[order], starts, axis=0) / np.bincount(blocks)[:, None]
     return values - means[blocks]
+
+
+def ridge_coefficients(X: np.ndarray, y: np.ndarray, alphas: np.ndarray) -> np.ndarray:
+    """Return the coefficients of the ridge regression of least leave-one-out error, no intercept.
+
+    It is what scikit-learn's ``RidgeCV`` finds, which multiplies all of ``X`` anew for each of
+    the ``alphas``; here all of them share the products with the eigenvectors.
+    """
+    values, vectors = np.linalg.eigh(X.T @ X)
+    target = vectors.T @ (X.T @ y)
+    inverse = 1 / (values[:, None] + alphas)
+    squared_error = np.zeros(len(alphas))
+    for block in row_blocks(X):
+        along = X[block] @ vectors
+        residual = y[block, None] - along @ (inverse * target[:, None])
+        residual /= 1 - np.square(along) @ inverse
+        squared_error += np.square(residual, out=residual).sum(axis=0)
+    return vectors @ (inverse[:, squared_error.argmin()] * target)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import cache, partial
 from typing import TYPE_CHECKING, Literal, get_args
 
@@ -23,6 +23,8 @@ Binning = Literal["kmeans", "sorted_kmeans", "nested", "quantile", "grid"]
 
 #: Rows on which K-means places its centres; more rows are assigned to these centres.
 MAX_KMEANS_ROWS = 20_000
+#: Rows that are assigned at once: a multiple of those that scikit-learn multiplies at once.
+_BLOCK_ROWS = 1 << 14
 
 #: A mean that at least so many samples share, and this fraction of all, is a coarse bin.
 MIN_REPEATS, MIN_REPEATED_FRACTION = 10, 1 / 500
@@ -114,11 +116,14 @@ def assign_checked_bins(
     if binning in ("kmeans", "sorted_kmeans"):
         in_order = binning == "sorted_kmeans"
         order = canonical_order(hypotheses, *moments(), exchangeable=in_order)
-        rows = hypotheses[order].astype(np.float64)
-        if in_order:
-            rows.sort(axis=1)
-        labels = np.empty(len(rows), dtype=np.intp)
-        labels[order] = _kmeans(rows, n_bins, random_state)
+
+        def rows_of(samples: np.ndarray) -> np.ndarray:
+            rows = hypotheses[samples]
+            # In the type that they have, of which sorting is faster than of float64.
+            return (np.sort(rows, axis=1) if in_order else rows).astype(np.float64)
+
+        labels = np.empty(len(order), dtype=np.intp)
+        labels[order] = _kmeans(rows_of, order, n_bins, random_state)
     elif binning == "nested":
         labels = nested_bins(hypotheses, *moments(), n_bins=n_bins, random_state=random_state)[1]
     elif binning == "quantile":
@@ -283,11 +288,19 @@ def nested_bins(
     order = canonical_order(hypotheses, mean, variance)
     # Stable: each coarse bin keeps the canonical order.
     order = order[np.argsort(coarse[order], kind="stable")]
-    for inside in np.split(order, np.flatnonzero(np.diff(coarse[order])) + 1):
-        rows = np.sort(hypotheses[inside].astype(np.float64), axis=1) - mean[inside, None]
+
+    def shapes_of(samples: np.ndarray) -> np.ndarray:
+        return np.sort(hypotheses[samples], axis=1).astype(np.float64) - mean[samples, None]
+
+    def rounded_shapes_of(samples: np.ndarray) -> np.ndarray:
         # Constant rows that differ by the rounding of their mean are one shape.
-        labels = _kmeans(np.round(rows, 12), n_shapes, random_state)
-        fine[inside] = coarse[inside] * n_shapes + merge_singletons(rows, labels)
+        return np.round(shapes_of(samples), 12)
+
+    for inside in np.split(order, np.flatnonzero(np.diff(coarse[order])) + 1):
+        labels = _kmeans(rounded_shapes_of, inside, n_shapes, random_state)
+        if (np.bincount(labels) == 1).any():
+            labels = merge_singletons(shapes_of(inside), labels)
+        fine[inside] = coarse[inside] * n_shapes + labels
     return coarse, fine
 
 
@@ -316,24 +329,54 @@ def _mean_and_spread_quantiles(mean: np.ndarray, variance: np.ndarray, n_bins: i
     return labels
 
 
-def _kmeans(rows: np.ndarray, n_bins: int, random_state: int) -> np.ndarray:
+def _kmeans(
+    rows_of: Callable[[np.ndarray], np.ndarray],
+    samples: np.ndarray,
+    n_bins: int,
+    random_state: int,
+) -> np.ndarray:
+    """Return the bin of every one of ``samples``, whose rows ``rows_of`` returns in float64.
+
+    Of many samples the rows are never in memory all at once.
+    """
+    from sklearn import config_context
     from sklearn.cluster import KMeans
     from sklearn.exceptions import ConvergenceWarning
 
-    groups = group_equal_rows(rows)
-    if groups.max() < n_bins:
+    few = len(samples) <= MAX_KMEANS_ROWS
+    blocks = [samples[i : i + _BLOCK_ROWS] for i in range(0, len(samples), _BLOCK_ROWS)]
+    rows = rows_of(samples) if few else None
+    groups = _few_equal_rows([rows] if few else map(rows_of, blocks), n_bins)
+    if groups is not None:
         return groups
-    fitted_rows = rows
-    if len(rows) > MAX_KMEANS_ROWS:
+    if rows is None:
         generator = np.random.default_rng(random_state)
-        fitted_rows = rows[generator.choice(len(rows), MAX_KMEANS_ROWS, replace=False)]
+        rows = rows_of(samples[generator.choice(len(samples), MAX_KMEANS_ROWS, replace=False)])
+    # Checks of a call take as long as K-means of a few hundred rows, and all has been checked.
+    checked = config_context(assume_finite=True, skip_parameter_validation=True)
     # Several threads add up the centres in an order that changes from run to run.
-    with _threads().limit(limits=1), warnings.catch_warnings():
+    with checked, _threads().limit(limits=1), warnings.catch_warnings():
         # Rows that differ by rounding only give fewer clusters than asked for: no fault here.
         warnings.simplefilter("ignore", ConvergenceWarning)
-        model = KMeans(n_bins, init="k-means++", n_init=1, random_state=random_state)
-        model.fit(fitted_rows)
-        return model.labels_ if fitted_rows is rows else model.predict(rows)
+        model = KMeans(n_bins, init="k-means++", n_init=1, random_state=random_state).fit(rows)
+        if few:
+            return model.labels_
+        return np.concatenate([model.predict(rows_of(block)) for block in blocks])
+
+
+def _few_equal_rows(blocks: Iterable[np.ndarray], n_bins: int) -> np.ndarray | None:
+    """Return `group_equal_rows` of all blocks of rows, or None if more than ``n_bins`` differ."""
+    distinct, groups = [], []
+    n_before = 0
+    for rows in blocks:
+        of_block = group_equal_rows(rows)
+        if of_block.max() >= n_bins:
+            return None
+        distinct.append(rows[np.unique(of_block, return_index=True)[1]])
+        groups.append(n_before + of_block)
+        n_before += len(distinct[-1])
+    of_distinct = group_equal_rows(np.concatenate(distinct))
+    return of_distinct[np.concatenate(groups)] if of_distinct.max() < n_bins else None
 
 
 @cache

@@ -279,38 +279,37 @@ class _Sums:
         )
         self.count = np.bincount(self.bins)
         self._order = np.argsort(self.bins, kind="stable")
+        self._mean_rows = self._sums_of_rows() / self.count[:, None]
 
     def mean(self, values: np.ndarray) -> np.ndarray:
         return np.bincount(self.bins, weights=values) / self.count
 
     def gap(self) -> np.ndarray:
-        error = self.mean(self.sample.y)[:, None] - self._mean_rows(centred=False)
+        error = self.mean(self.sample.y)[:, None] - self._mean_rows
         return np.mean(error**2, axis=1) - self.mean(self.sample.uncertainty)
 
     def dispersion(self) -> np.ndarray:
-        mean_rows = self._mean_rows(centred=True)
+        # The mean of d_j in the bin is conf_j less the mean of Δ.
+        centres = self._mean_rows - self.mean(self.sample.mean)[:, None]
         squares = np.empty(len(self.bins))
-        for index, bins, rows in self._sorted_blocks(centred=True):
-            rows -= mean_rows[bins]
+        for index, bins, rows in self._sorted_blocks():
+            rows -= self.sample.mean[index, None]
+            rows -= centres[bins]
             squares[index] = np.einsum("nj,nj->n", rows, rows)
         return self.mean(squares) / self.sample.hypotheses.shape[1]
 
-    def _mean_rows(self, *, centred: bool) -> np.ndarray:
+    def _sums_of_rows(self) -> np.ndarray:
         sums = np.zeros((len(self.count), self.sample.hypotheses.shape[1]))
-        for _, bins, rows in self._sorted_blocks(centred=centred):
+        for _, bins, rows in self._sorted_blocks():
             starts = np.flatnonzero(np.diff(bins, prepend=-1))
             sums[bins[starts]] += np.add.reduceat(rows, starts, axis=0)
-        return sums / self.count[:, None]
+        return sums
 
-    def _sorted_blocks(
-        self, *, centred: bool
-    ) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+    def _sorted_blocks(self) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
         """Yield (indices, bins, rows in float64) of samples in the order of their bins."""
         for block in row_blocks(self.sample.hypotheses):
             index = self._order[block]
-            rows = self.sample.hypotheses[index].astype(np.float64)
+            rows = self.sample.hypotheses[index]
             if self.sorted:
                 rows.sort(axis=1)
-            if centred:
-                rows -= self.sample.mean[index, None]
-            yield index, self.bins[index], rows
+            yield index, self.bins[index], rows.astype(np.float64)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from epistemic_calibration.metrics._groups import groups_of_samples
-from epistemic_calibration.metrics._regression import folds, spline_basis
+from epistemic_calibration.metrics._regression import folds, ridge_coefficients, spline_basis
 from epistemic_calibration.metrics._sample import Sample, as_sample
 from epistemic_calibration.metrics._validation import check_fraction, row_blocks
 from epistemic_calibration.metrics.binning import canonical_order
@@ -95,7 +95,6 @@ def cross_fitted_lower_bound(
     True
     """
     from scipy.stats import norm
-    from sklearn.linear_model import RidgeCV
 
     sample = as_sample(y_true, hypotheses)
     level = check_fraction(confidence_level, name="confidence_level")
@@ -104,8 +103,8 @@ def cross_fitted_lower_bound(
     groups = groups_of_samples(groups, len(sample))
     fitted = np.empty_like(error)
     for train, test in _folds_of_groups(sample, groups, n_folds, random_state):
-        model = RidgeCV(alphas=np.logspace(-2, 4, 19), fit_intercept=False)
-        fitted[test] = model.fit(features[train], error[train]).predict(features[test])
+        coefficients = ridge_coefficients(features[train], error[train], np.logspace(-2, 4, 19))
+        fitted[test] = features[test] @ coefficients
     gains = fitted * (2 * error - fitted)
     estimate = float(gains.mean())
     deviation = 2 * fitted * np.sqrt(sample.mean * (1 - sample.mean))
@@ -170,13 +169,15 @@ def _row_features(sample: Sample) -> np.ndarray:
     skewness = np.divide(cubes, spread**3, out=np.zeros_like(cubes), where=spread > 1e-9)
     # Fewer coefficients, a tighter bound.
     basis = spline_basis(sample.mean, n_knots=6)
-    shapes = (np.ones_like(scaled), scaled, scaled**2 - 1, np.clip(skewness, -3, 3))
-    return np.concatenate([basis * shape[:, None] for shape in shapes], axis=1)
+    shapes = np.stack(
+        [np.ones_like(scaled), scaled, scaled**2 - 1, np.clip(skewness, -3, 3)], axis=1
+    )
+    return (shapes[:, :, None] * basis[:, None, :]).reshape(len(basis), -1)
 
 
 def _third_moment(hypotheses: np.ndarray, mean: np.ndarray) -> np.ndarray:
     moment = np.empty(len(mean))
     for block in row_blocks(hypotheses):
         rows = hypotheses[block].astype(np.float64) - mean[block, None]
-        moment[block] = np.mean(rows**3, axis=1)
+        moment[block] = np.einsum("nj,nj->n", rows * rows, rows) / rows.shape[1]
     return moment

@@ -307,7 +307,7 @@ class _WildTask:
     ) -> list[np.ndarray]:
         """Return the estimate under signs of the groups, for every centre."""
         b = self.bins
-        cells = signs[:, b.of_group] * b.residual
+        cells = np.take(signs, b.of_group, axis=1) * b.residual
         noise = b.of_bins(cells)
         linear = (b.n - 1) * noise if self.alone else b.of_bins(cells * self.others)
         # Σ (c + ε_i)(c + ε_k) over groups i ≠ k, with ε² fixed by the random signs.
@@ -335,7 +335,8 @@ def _wild_estimates(
     for start in range(0, n_resamples, step):
         block = slice(start, min(start + step, n_resamples))
         signs = generator.integers(0, 2, (block.stop - start, n_samples), dtype=np.int8)
-        signs = 2.0 * signs - 1
+        # In bytes: they are gathered anew for every task.
+        signs = 2 * signs - 1
         for t, (model, of_task) in enumerate(zip(models, centres, strict=True)):
             estimates[:, t, block] = model.statistics(signs, of_task)
     return estimates

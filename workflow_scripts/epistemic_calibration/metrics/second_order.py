@@ -820,7 +820,7 @@ def asked_of_uncertainty(
     n_first = (n_hypotheses + 1) // 2
     mean, variance = np.empty((2, len(rows))), np.empty((2, len(rows)))
     for block in row_blocks(rows):
-        shuffled = _shuffled(rows[block].astype(np.float64), generator)
+        shuffled = _shuffled(rows[block], generator)
         for half, part in enumerate((shuffled[:, :n_first], shuffled[:, n_first:])):
             mean[half, block] = part.mean(axis=1)
             variance[half, block] = part.var(axis=1, ddof=1)
@@ -842,7 +842,7 @@ def _shuffled(rows: np.ndarray, generator: np.random.Generator) -> np.ndarray:
     It is sorted first, from the side of its mean, so that neither the numbering of hypotheses
     nor which class is called positive changes the result.
     """
-    rows = np.sort(rows, axis=1)
+    rows = np.sort(rows, axis=1).astype(np.float64)
     flipped = rows.mean(axis=1) > 0.5
     rows[flipped] = rows[flipped, ::-1]
     return generator.permuted(rows, axis=1, out=rows)

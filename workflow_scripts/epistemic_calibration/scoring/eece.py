@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-import numpy as np
-
 from epistemic_calibration import metrics
 from epistemic_calibration.scoring.base import Inputs, Metric, Row
 
@@ -62,11 +60,7 @@ METRICS = (
 def rows(inputs: Inputs) -> Iterator[Row]:
     """Yield the mean epistemic uncertainty, then EECE and its parts."""
     sample, settings = inputs.sample, inputs.settings
-    uncertainty = sample.reported
-    if uncertainty is None:
-        # Not Sample.variance: its sums have another order, which shows in the last digit.
-        uncertainty = sample.hypotheses.var(axis=1, dtype=np.float64)
-    yield Row("mean_epistemic_uncertainty", np.mean(uncertainty, dtype=np.float64))
+    yield Row("mean_epistemic_uncertainty", sample.uncertainty.mean())
     bins = settings["binning"], settings["n_bins"]
     parts = metrics.decompose_eece(
         sample, n_bins=bins[1], binning=bins[0], random_state=settings["random_state"]
