@@ -479,7 +479,8 @@ class Laboratory:
             for mutation in found:
                 if rank < len(files[mutation]):
                     by_test[files[mutation][rank]].append(mutation)
-            for test, group in by_test.items():
+            for test, group in sorted(by_test.items(), key=lambda pair: -len(pair[1])):
+                print(f"  {len(group)} × {test.relative_to(ROOT)}", flush=True)
                 for mutation, said in self._try(test, group):
                     found[mutation]["executed_by"] += said["executed_by"]
                     if said["result"] != "survived":
@@ -551,6 +552,9 @@ class Laboratory:
             if mutation.first <= int(line) <= mutation.last:
                 imported = imported or -1 in numbers
                 run |= {names[k] for k in numbers if k >= 0}
+        if imported:
+            # Who reads what an import has made executes nothing of the module.
+            run = set(names)
         said = {"number": number, "result": "survived", "executed_by": len(run), "caught_by": ""}
         seconds = base["seconds"]
         order = sorted(run, key=seconds.get)
