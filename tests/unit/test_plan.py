@@ -238,3 +238,86 @@ def test_with_adequate_resamples_holm_can_reject(n_tests):
     assert needed <= n
     assert can_reject(n_tests, needed)
     assert not can_reject(n_tests, needed - 1)
+
+
+# --- What the workflow asks the plan
+
+
+def test_a_data_set_that_is_not_there_is_told_from_one_that_is_wrong():
+    lost = {"source": "npz", "path": "nowhere/lost.npz"}
+    unavailable = plan(lambda c: c["datasets"].update(lost=lost)).unavailable
+    assert unavailable["lost"].startswith("datasets.lost: no such file: ")
+    assert "digits" not in unavailable
+    with pytest.raises(ValueError, match=r"datasets\.digits\.tasks: no class 'ten'"):
+        _ = plan(lambda c: c["datasets"]["digits"].update(tasks=["ten"])).unavailable
+    encoded = {"latents": {"encoder": "pca"}}
+    with pytest.raises(ValueError, match=r"datasets\.wine\.latents\.encoder"):
+        _ = plan(lambda c: c["datasets"]["wine"].update(encoded)).unavailable
+
+
+def imported(config):
+    pattern = "{dataset}-{seed}-{task}.npz"
+    config["methods"]["mine"] = {"predictions": pattern, "datasets": ["digits"]}
+    config["datasets"]["digits"]["tasks"] = ["0", "3"]
+    config["seeds"] = [0, 1]
+
+
+def test_missing_predictions_are_those_of_the_data_sets_that_a_method_names(tmp_path):
+    (tmp_path / "digits-0-3.npz").write_bytes(b"")
+    missing = plan(imported, tmp_path).missing_predictions()
+    names = ("digits-0-0.npz", "digits-1-0.npz", "digits-1-3.npz")
+    assert missing == [tmp_path / name for name in names]
+
+
+def test_methods_are_fitted_here_or_imported(tmp_path):
+    planned = plan(imported, tmp_path)
+    assert planned.imported == ["mine"]
+    assert "eknn" in planned.fitted and "mine" not in planned.fitted
+    assert planned.fit_stage("mine") == "predictions"
+    assert planned.fit_stage("eknn") == "hypotheses"
+
+
+def test_the_plan_knows_which_specs_were_asked_for():
+    planned = plan()
+    path = planned.spec_path("scores", method="eknn", **DIGITS)
+    assert planned.asked == {path: ("scores", {"dataset": "digits", "method": "eknn", "seed": "0"})}
+
+
+def test_contents_of_pages():
+    planned = plan()
+    assert planned.page_contents("all") == (SHIPPED["benchmark"], "toy")
+    assert planned.page_contents("demo") == (["digits"], "toy_demo")
+    assert planned.page_contents("wine") == (["wine"], None)
+
+
+def test_fingerprints_of_tables_are_by_seed_and_method():
+    planned = plan(lambda c: c.update(seeds=[0, 1]))
+    methods = planned.methods("digits")
+    expected = [
+        planned.fingerprint("scores", dataset="digits", seed=seed, method=method)
+        for seed in (0, 1)
+        for method in methods
+    ]
+    assert len(set(expected)) == 2 * len(methods)
+    assert planned.score_fingerprints("digits") == expected
+    assert planned.score_fingerprints("digits", [1]) == expected[len(methods) :]
+    bounds = [planned.fingerprint("bounds", dataset="digits", seed=seed) for seed in (0, 1)]
+    assert planned.table_fingerprints("digits") == [*expected, *bounds]
+
+
+def test_a_spec_has_one_fingerprint_or_several_in_an_order_of_their_own():
+    planned = plan()
+    latents = planned.spec("hypotheses", method="eknn", **DIGITS)["inputs"]["latents"]
+    assert latents == planned.fingerprint("latents", **DIGITS)
+    scores = planned.spec("tables", dataset="digits")["inputs"]["scores"]
+    assert scores == sorted(planned.table_fingerprints("digits"))
+
+
+def test_the_file_of_a_method_is_the_project_s_or_in_the_working_folder(tmp_path):
+    example = (ROOT / "workflow_scripts/epistemic_calibration/methods/base_rate.py").read_text()
+    (tmp_path / "mine.py").write_text(example)
+    planned = plan(lambda c: c["methods"].update(mine={"file": "mine.py"}), tmp_path)
+    assert planned.method_source("mine") == tmp_path / "mine.py"
+    assert planned.method_source("eknn").samefile(
+        ROOT / "workflow_scripts/epistemic_calibration/methods/eknn.py"
+    )

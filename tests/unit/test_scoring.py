@@ -514,6 +514,84 @@ def test_tables_show_what_they_should_in_their_order():
     assert {table for metric in METRICS.values() for table in metric.tables} == set(TABLES)
 
 
+#: What a score can be: the smallest and the largest value.
+RANGES = {
+    # Shares, probabilities, and what is a square or a mean of probabilities.
+    (0, 1): [
+        *("accuracy", "auroc", "brier", "brier_of_mean", "ece", "eece_calibration"),
+        *("eece_dispersion", "tece_dropped_mass", "tece_cross_fitted_low"),
+        *("p_epistemic_calibration", "p_epistemic_independence", "p_mean_calibration"),
+        "p_second_order",
+    ],
+    # Variances of a label, at most that of a fair coin, over the size of a bin.
+    (0, 0.25): ["eece_noise_floor", "tece_noise_floor"],
+    # Errors and variances estimated from pairs, and correlations.
+    (-1, 1): [
+        *("brier_above_best", "mean_miscalibration", "reducible_error", "tece_all_labels"),
+        *("tece_corrected", "tece_corrected_half_bins", "tece_corrected_double_bins"),
+        *("tece_corrected_before_recalibration", "tece_corrected_after_recalibration"),
+        *("variance_in_bins", "within_label_correlation", "within_label_correlation_low"),
+        "within_label_correlation_high",
+    ],
+    # The difference of two of them; p(1 − p); what is not limited to [0, 1].
+    (-2, 2): ["epistemic_dependence"],
+    (-0.25, 0.25): ["aleatoric_uncertainty"],
+    (-1, math.inf): ["tece_reported"],
+    (-math.inf, 1): ["size_gap", "tece_cross_fitted"],
+    (0, math.inf): [
+        *("eece", "labels_per_input", "log_loss", "log_loss_before_recalibration"),
+        *("log_loss_after_recalibration", "mean_epistemic_uncertainty", "n_positive", "n_samples"),
+        *("reducible_error_at_least", "reducible_error_at_most", "reported_error"),
+        *("reported_share", "reported_share_at_least", "reported_share_at_most"),
+        *("share_before_recalibration", "share_after_recalibration", "tece_corrected_low"),
+        *("tece_corrected_high", "tece_minimum_detectable", "tece_reported_low"),
+    ],
+}
+#: Decimals in tables, where they are not 4; limits have those of their estimate.
+DIGITS = {
+    0: ["n_samples", "n_positive"],
+    1: ["labels_per_input"],
+    2: ["share_before_recalibration", "share_after_recalibration", "size_slope"],
+    3: [
+        *("accuracy", "brier", "log_loss", "auroc", "reported_share", "reported_share_at_least"),
+        *("reported_share_at_most", "within_label_correlation"),
+    ],
+    5: [
+        *("curve_uncertainty", "curve_error", "bounds_curve_uncertainty"),
+        *("bounds_curve_at_least", "bounds_curve_at_most"),
+    ],
+    6: ["size_error"],
+}
+
+
+def test_ranges_and_digits_of_all_metrics():
+    ranges = {name: limits for limits, names in RANGES.items() for name in names}
+    digits = {name: number for number, names in DIGITS.items() for name in names}
+    everything = (-math.inf, math.inf)
+    for name, metric in METRICS.items():
+        assert metric.range == ranges.get(name, everything), name
+        estimate = name.removesuffix("_low").removesuffix("_high")
+        assert metric.digits == digits.get(name, digits.get(estimate, 4)), name
+    # Only limits of estimates that are not in a range by themselves, and what is of one bin.
+    unlimited = {name for name, metric in METRICS.items() if metric.range == everything}
+    assert {n for n in unlimited if not n.endswith(("_low", "_high")) and "curve" not in n} == {
+        "size_slope",
+        "size_error",
+    }
+
+
+def test_metrics_say_whether_they_are_of_all_tasks():
+    given = [counted(seed=seed) for seed in range(2)]
+    scorers = [Scorer(task, SETTINGS) for task in given]
+    rows = list(rows_of_all_tasks([scorer.summaries() for scorer in scorers], SETTINGS))
+    each = [scorer.compared() for scorer in scorers]
+    stacked = {name: np.stack([of_task[name] for of_task in each]) for name in each[0]}
+    y_true = [task["y_true"] for task in given]
+    rows += rows_of_methods(y_true, {"a": stacked, "b": stacked}, SETTINGS)
+    found = {row["metric"] for row in rows if row["scope"] == "all_tasks"}
+    assert found == {metric.name for metric in METRICS.values() if metric.of_all_tasks}
+
+
 def test_descriptions_are_consistent():
     labels = [metric.label for metric in METRICS.values()]
     assert len(set(labels)) == len(labels)

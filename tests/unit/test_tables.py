@@ -315,6 +315,19 @@ def test_estimates_of_all_tasks_stand_in_no_mean_over_tasks():
     assert text == f"{expected['mine']:.4f} [0.2500, 0.7500]"
 
 
+def test_a_block_has_its_name_on_its_first_row_and_parts_of_three_in_latex():
+    index = pd.MultiIndex.from_product([list("ABCD"), ["x", "y"]], names=["Metric", "Task"])
+    text = pd.DataFrame({"Method": [f"{k}" for k in range(8)]}, index=index)
+    table = _table.Table(text, text, "What it shows")
+    rows = [line.split("|")[1:-1] for line in table.to_markdown().splitlines() if "|" in line]
+    named = [[cell.strip() for cell in row[:2]] for row in rows[2:]]
+    assert named == [[m if t == "x" else "", t] for m in "ABCD" for t in "xy"]
+    latex = table.to_latex("mine")
+    captions = re.findall(r"\\caption\{(.*)\}", latex)
+    assert captions == ["What it shows.", "What it shows (continued)."]
+    assert re.findall(r"\\label\{(.*)\}", latex) == ["tab:mine", "tab:mine-2"]
+
+
 def test_contents_keep_full_precision():
     table = paper.make(make_scores(), "cifar10", METHODS)
     contents = table.contents()
@@ -521,6 +534,17 @@ def test_the_size_table_orders_by_how_far_the_share_is_from_1():
     rejected = table.text["Rejected: p* is distributed as the hypotheses"]
     assert list(rejected) == ["1/4", "—", "—"]
     assert table.cells.loc["mine", "reported_share_low"] == 0.4
+
+
+def test_methods_that_are_equally_far_from_1_stand_in_the_order_of_the_configuration():
+    # Twice and half as much as there is are equally far; a sort that is not stable mixes them.
+    estimates = ("reported_share", "reported_share_low", "reported_share_high")
+    values = itertools.cycle([(4, 1, 9), (0.5, 0.4, 0.6), (2, 1, 3)])
+    shares = {f"m{k}": dict(zip(estimates, next(values), strict=True)) for k in range(60)}
+    methods = {name: {"label": name, "family": "active"} for name in shares}
+    table = size.make(together(shares), "pets", methods)
+    expected = [f"m{k}" for k in range(60) if k % 3] + [f"m{k}" for k in range(0, 60, 3)]
+    assert list(table.cells.index) == expected
 
 
 def test_the_size_table_of_one_label_per_image_shows_bounds():
