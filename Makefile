@@ -17,15 +17,18 @@ MARKDOWN := $(wildcard *.md docs/*.md resources/*.md)
 help: ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1\t/' | expand -t 12
 
-# The locked versions of what a run needs; with TORCH=cpu, PyTorch without CUDA's libraries, where
-# there is no GPU: its own index has builds of the same versions.
-INSTALL = $(BIN)/python -m pip install --quiet --constraint envs/requirements.lock \
-  $(if $(filter cpu,$(TORCH)),--extra-index-url https://download.pytorch.org/whl/cpu)
+# The locked versions of what a run needs.
+INSTALL = $(BIN)/python -m pip install --quiet --constraint envs/requirements.lock
+# With TORCH=cpu, the same version of PyTorch without CUDA's libraries, from its own index.
+CPU_INDEX := https://download.pytorch.org/whl/cpu
 
 $(READY): envs/requirements.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
 	  echo "Python 3.11 or newer is needed; $(PYTHON) is $$($(PYTHON) --version). Use: make PYTHON=python3.11 ..." >&2; exit 1; }
 	$(PYTHON) -m venv $(VENV)
+	@[ "$(TORCH)" != cpu ] || \
+	  $(INSTALL) --retries 1 --no-deps --index-url $(CPU_INDEX) torch torchvision || \
+	  echo "$(CPU_INDEX) cannot be reached: PyTorch comes with CUDA's libraries, about 6 GB" >&2
 	$(INSTALL) --editable '.[benchmark,extended,page,workflow]'
 	@touch $@
 
