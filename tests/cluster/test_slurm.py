@@ -238,6 +238,7 @@ def test_with_device_cuda_the_jobs_that_can_use_a_gpu_ask_for_one(run, slurm, tm
     assert "device='cuda', but PyTorch finds no GPU here" in done.stdout + done.stderr
 
 
+@pytest.mark.fault
 def test_killed_job_fails_names_its_logs_and_is_retried_with_more_memory(run):
     project, _, jobs = run
     attempts = {
@@ -272,6 +273,7 @@ def test_profile_says_all_that_the_default_one_says():
     assert {key: cluster.get(key) for key in default} == default
 
 
+@pytest.mark.fault
 def test_jobs_of_a_killed_run_are_not_run_a_second_time_beside_themselves(run, slurm, tmp_path):
     project = run[0].copy(tmp_path / "work")
     names = ("a", "b")
@@ -315,6 +317,7 @@ def runs(job):
     return job["state"] in ("PENDING", "RUNNING", "COMPLETING")
 
 
+@pytest.mark.fault
 def test_jobs_that_slurm_ends_are_told_in_a_line_and_made_by_the_next_run(run, slurm, tmp_path):
     project = run[0].copy(tmp_path / "work")
     names = ("cancelled", "late", "hungry", "raising", "fine")
@@ -363,6 +366,7 @@ def test_jobs_that_slurm_ends_are_told_in_a_line_and_made_by_the_next_run(run, s
     assert {*begun(project, "fine")} == {job["fine"]}
 
 
+@pytest.mark.fault
 def test_daemons_that_are_killed_and_a_drained_node_cost_nothing(run, cluster, tmp_path):
     slurm = cluster.environment
     project = run[0].copy(tmp_path / "work")

@@ -180,11 +180,13 @@ def test_progress_is_logged(caplog):
     assert "epoch 2/2: loss" in text
 
 
+@pytest.mark.fault
 def test_a_loss_that_is_not_finite_is_an_error():
     with pytest.raises(FloatingPointError, match="loss is nan after epoch 1; try a learning_rate"):
         Autoencoder(**{**OPTIONS, "learning_rate": 1e38}).fit(blobs(100))
 
 
+@pytest.mark.fault
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
@@ -207,6 +209,7 @@ def test_wrong_arguments_are_named(changes, message):
         Autoencoder(**arguments).fit(images)
 
 
+@pytest.mark.fault
 def test_images_of_another_shape_are_refused(trained):
     encoder, _ = trained
     message = r"\(9, 9, 1\); the encoder 'autoencoder' was fitted on \(12, 12"
@@ -244,6 +247,7 @@ def test_latent_size_auto_comes_back_from_the_file(tmp_path):
     assert again.encode(images).shape == (40, 64)
 
 
+@pytest.mark.fault
 @pytest.mark.parametrize("n_bytes", [0, 5, 200, -1])
 def test_a_truncated_file_of_weights_is_named(trained, tmp_path, n_bytes):
     path = tmp_path / "weights.safetensors"
@@ -253,6 +257,7 @@ def test_a_truncated_file_of_weights_is_named(trained, tmp_path, n_bytes):
         Autoencoder.load(path)
 
 
+@pytest.mark.fault
 def test_a_file_of_other_weights_is_refused(tmp_path):
     from safetensors.torch import save_file
 

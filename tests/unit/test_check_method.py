@@ -65,6 +65,7 @@ def test_methods_of_the_package_have_none(name):
     assert [str(o) for o in check_method(load_method(name)) if o.fault] == []
 
 
+@pytest.mark.fault
 @pytest.mark.parametrize(
     ("text", "check", "words"),
     [
@@ -231,6 +232,7 @@ def test_notes_are_no_faults(write):
     assert not any(o.fault for o in outcomes)
 
 
+@pytest.mark.fault
 @pytest.mark.parametrize(
     ("text", "words"),
     [
@@ -258,6 +260,7 @@ def test_the_command_says_what_it_checked(write, capsys):
     assert "FAULT  one random_state gives the same hypotheses: " in capsys.readouterr().out
 
 
+@pytest.mark.fault
 def test_a_package_that_is_not_installed_is_named_and_nothing_else_tried(write):
     needed = '    label = "Mine"\n    required_packages = {"no_such_module": "some[extra]"}'
     outcomes = list(check_file(write(GOOD.replace('    label = "Mine"', needed))))

@@ -59,6 +59,7 @@ def test_the_method_keeps_its_arrays():
     np.testing.assert_array_equal(given, HYPOTHESES.astype(np.float32))
 
 
+@pytest.mark.fault
 @pytest.mark.parametrize(
     ("changes", "message"),
     [

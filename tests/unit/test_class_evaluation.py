@@ -201,6 +201,7 @@ def test_few_inputs_and_one_hypothesis():
     assert one.reported_error is None and one.top_label is not None
 
 
+@pytest.mark.fault
 def test_rare_and_absent_classes_are_named():
     y = np.where(Y == 2, 1, Y)
     y[:5] = 2
@@ -277,6 +278,7 @@ def test_comparison_is_that_of_the_tasks():
     )
 
 
+@pytest.mark.fault
 def test_comparison_knows_groups_and_refuses_others():
     of_copy = np.repeat(np.arange(350), 2)
     y, rows, _ = predictor(350)

@@ -140,6 +140,7 @@ def test_compare_tells_when_nothing_can_be_told(capsys, npz, tmp_path):
     assert str(other) in out
 
 
+@pytest.mark.fault
 def test_compare_refuses_other_inputs(capsys, npz, tmp_path):
     other = tmp_path / "other.npz"
     np.savez(other, hypotheses=HYPOTHESES, y_true=np.roll(Y_TRUE, 1))
@@ -154,6 +155,7 @@ def test_compare_refuses_other_inputs(capsys, npz, tmp_path):
     assert "takes 11 inputs or more, got 5" in run(capsys, "compare", *few)[2]
 
 
+@pytest.mark.fault
 @pytest.mark.parametrize(
     ("arguments", "code", "words"),
     [
@@ -175,11 +177,13 @@ def test_faults_are_one_line(capsys, npz, monkeypatch, arguments, code, words):
     assert err.count("\n") == 1
 
 
+@pytest.mark.fault
 def test_a_wrong_output_is_told_before_the_work(capsys, tmp_path):
     _, _, err = run(capsys, "score", "nowhere.npz", "--output", tmp_path / "missing" / "o.csv")
     assert "--output" in err
 
 
+@pytest.mark.fault
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [

@@ -187,6 +187,7 @@ def test_keys_come_in_the_order_of_config_yaml():
     assert list(order_keys(merged, like=SHIPPED)) == list(SHIPPED)
 
 
+@pytest.mark.fault
 def test_a_missing_package_is_named(config, monkeypatch):
     find_spec = importlib.util.find_spec
     monkeypatch.setattr(
@@ -200,6 +201,7 @@ def test_a_missing_package_is_named(config, monkeypatch):
     resolve_config(config, check_packages=False)
 
 
+@pytest.mark.fault
 def test_a_missing_package_of_a_users_file_is_named(config, tmp_path):
     path = tmp_path / "mine.py"
     path.write_text(
@@ -335,6 +337,7 @@ def test_neighbours_are_needed_where_a_method_runs(config):
     resolve_config(config)
 
 
+@pytest.mark.fault
 def test_a_key_given_twice_is_named_with_its_line(tmp_path):
     path = tmp_path / "config.yaml"
     path.write_text("a: 1\nb:\n  c: 1\n  c: 2\n")
@@ -342,6 +345,7 @@ def test_a_key_given_twice_is_named_with_its_line(tmp_path):
         check_yaml(path)
 
 
+@pytest.mark.fault
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -372,6 +376,7 @@ def test_what_yaml_reads_as_it_stands_is_accepted(tmp_path, text):
     check_yaml(path)
 
 
+@pytest.mark.fault
 def test_nested_aliases_are_refused_before_they_are_written_out(tmp_path):
     # 10 ** 30 values: the check must not visit them.
     lines = ["a0: &a0 [x]"]
@@ -385,11 +390,13 @@ def test_nested_aliases_are_refused_before_they_are_written_out(tmp_path):
         check_yaml(path)
 
 
+@pytest.mark.fault
 def test_names_that_differ_in_case_only_are_refused(config):
     config["datasets"]["Digits"] = config["datasets"]["digits"]
     assert "datasets.Digits: the name differs from digits in case only" in fault(config)
 
 
+@pytest.mark.fault
 def test_a_key_with_a_line_break_does_not_break_the_message(config):
     config["datasets"]["mnist\n"] = config["datasets"].pop("mnist")
     assert r"datasets.'mnist\n': 'mnist\n' does not match" in fault(config)
@@ -517,6 +524,7 @@ def test_a_method_from_a_file_whose_parameters_are_fields(config, tmp_path):
         resolved_fields(config, tmp_path, fields, sizes=[1, 0])
 
 
+@pytest.mark.fault
 @pytest.mark.parametrize(
     ("fields", "words"),
     [
@@ -531,6 +539,7 @@ def test_faults_of_a_users_file_are_named(config, tmp_path, fields, words):
         resolved_fields(config, tmp_path, fields)
 
 
+@pytest.mark.fault
 @pytest.mark.parametrize(
     ("change", "words"),
     [
@@ -604,6 +613,7 @@ def test_faults_are_named(config, change, words):
         assert word in message
 
 
+@pytest.mark.fault
 def test_all_faults_are_told_at_once(config):
     config["seedz"] = 1
     config["threads"] = 0
@@ -633,6 +643,7 @@ def test_all_faults_are_told_at_once(config):
     assert all(": " in line and "\n" not in line for line in caught.value.faults)
 
 
+@pytest.mark.fault
 def test_a_key_of_another_source_is_told_with_those_that_the_source_has(config):
     config["datasets"]["mnist"] |= {"path": "pictures", "split_seed": 2}
     with pytest.raises(ConfigError) as caught:
@@ -646,6 +657,7 @@ def test_a_key_of_another_source_is_told_with_those_that_the_source_has(config):
     ]
 
 
+@pytest.mark.fault
 @pytest.mark.parametrize("source", available_sources())
 def test_an_unknown_key_of_any_source_is_named(config, source):
     config["datasets"]["x"] = {"source": source, "zzz": 1}
@@ -660,6 +672,7 @@ def test_an_unknown_key_of_any_source_is_named(config, source):
         assert f"datasets.x: missing key(s) {', '.join(required)}" in message
 
 
+@pytest.mark.fault
 @pytest.mark.parametrize(
     ("key", "value", "line"),
     [
@@ -709,6 +722,7 @@ def test_what_a_fault_is_called(config, key, value, line):
     assert any(told.startswith(line) for told in lines), lines
 
 
+@pytest.mark.fault
 @pytest.mark.parametrize(
     ("tasks", "line"),
     [

@@ -147,6 +147,7 @@ def test_a_new_source_is_one_file(tmp_path):
     ]
 
 
+@pytest.mark.fault
 @pytest.mark.parametrize(
     ("config", "message"),
     [
@@ -255,6 +256,7 @@ def image_dataset(**changes):
     return Dataset(**{**parts, **changes})
 
 
+@pytest.mark.fault
 @pytest.mark.parametrize(
     ("changes", "message"),
     [

@@ -97,6 +97,7 @@ def save(mode, size=(5, 6)):
     return lambda path: Image.new(mode, size).save(path)
 
 
+@pytest.mark.fault
 @pytest.mark.parametrize(
     ("spoil", "where", "message"),
     [
@@ -132,6 +133,7 @@ def test_what_is_wrong_in_a_folder_is_named(pictures, tmp_path, spoil, where, me
         load_folder(tmp_path)
 
 
+@pytest.mark.fault
 def test_all_faults_of_a_folder_are_told_at_once(pictures, tmp_path):
     (pictures / "train" / "dog" / "image1.png").write_text("")
     (pictures / "test" / "dog" / "image0.png").write_text("no image")
@@ -193,6 +195,7 @@ def test_an_empty_class_and_a_single_class(pictures, tmp_path):
         class_names_of(FOLDER, tmp_path)
 
 
+@pytest.mark.fault
 def test_wrong_options_of_a_folder(pictures, tmp_path):
     with pytest.raises(ValueError, match="channels: 4 is neither 1 nor 3"):
         load_folder(tmp_path, channels=4)

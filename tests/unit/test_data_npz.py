@@ -80,6 +80,7 @@ def with_nan():
     return pixels
 
 
+@pytest.mark.fault
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
@@ -114,6 +115,7 @@ def test_what_is_wrong_in_an_npz_file_is_named(tmp_path, changes, message):
         load_npz(tmp_path, **changes)
 
 
+@pytest.mark.fault
 def test_a_missing_or_broken_npz_file_is_named(tmp_path):
     for function in (load_dataset, class_names_of, raw_inventory):
         with pytest.raises(DataError, match=r"no such file: .*file\.npz \(config key datasets"):
@@ -196,6 +198,7 @@ def test_where_the_channels_are_can_be_said(tmp_path):
         load_dataset({**NPZ, "channel_axis": "second"}, tmp_path)
 
 
+@pytest.mark.fault
 def test_a_file_that_unpacks_to_more_than_allowed_is_not_unpacked(tmp_path):
     with pytest.raises(DataError, match=r"x_train: 19,998,128\), more than the 1,000,000 of .*key"):
         np.savez_compressed(
@@ -204,6 +207,7 @@ def test_a_file_that_unpacks_to_more_than_allowed_is_not_unpacked(tmp_path):
         load_dataset({**NPZ, "max_bytes": 1_000_000}, tmp_path)
 
 
+@pytest.mark.fault
 def test_a_header_that_asks_for_more_than_there_is_allocates_nothing(tmp_path):
     import io
     import zipfile
@@ -218,6 +222,7 @@ def test_a_header_that_asks_for_more_than_there_is_allocates_nothing(tmp_path):
         load_dataset(NPZ, tmp_path)
 
 
+@pytest.mark.fault
 def test_a_file_of_other_names_is_told_what_it_holds(tmp_path):
     np.savez(tmp_path / "file.npz", images=np.zeros(3))
     for function in (load_dataset, class_names_of, has_features):

@@ -76,6 +76,7 @@ def test_features_are_those_of_scikit_learn(name):
     assert len(found) == len(whole.data)
 
 
+@pytest.mark.fault
 def test_what_cannot_be_downloaded_is_told_in_one_line(tmp_path, monkeypatch):
     from urllib.error import URLError
 

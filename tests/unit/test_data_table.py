@@ -166,6 +166,7 @@ def test_parquet(tmp_path):
 UNIQUE = [f"person {k}" for k in range(N)]
 
 
+@pytest.mark.fault
 @pytest.mark.parametrize(
     ("changes", "keys", "message"),
     [
@@ -216,6 +217,7 @@ def test_what_is_wrong_in_a_table_is_named(tmp_path, changes, keys, message):
         load(tmp_path, people(**changes), **keys)
 
 
+@pytest.mark.fault
 def test_all_faults_of_a_table_are_told_at_once(tmp_path):
     age = np.where(AGE < 30, np.nan, AGE)
     frame = people(id=range(N), name=UNIQUE, day=["2020-01-01"] * N, age=age)
@@ -237,12 +239,14 @@ def test_what_a_key_names_is_taken_as_it_is(tmp_path):
     assert missing.x_train.shape[1] == 6
 
 
+@pytest.mark.fault
 def test_many_categories_are_refused(tmp_path):
     frame = pd.DataFrame({"c": [f"c{k % 1500}" for k in range(6000)], "bought": ["a", "b"] * 3000})
     with pytest.raises(DataError, match=r"have 1,\d+ categories, most of them 'c' \(1,\d+\)"):
         load(tmp_path, frame)
 
 
+@pytest.mark.fault
 @pytest.mark.parametrize(
     ("content", "message"),
     [
@@ -262,6 +266,7 @@ def test_broken_tables_are_named(tmp_path, content, message):
             function(source(), tmp_path)
 
 
+@pytest.mark.fault
 def test_missing_and_unknown_files_are_named(tmp_path):
     for function in (load_dataset, class_names_of, raw_inventory):
         with pytest.raises(DataError, match=r"no such file: .*people\.csv \(config key .*\.path\)"):
@@ -285,6 +290,7 @@ def test_missing_and_unknown_files_are_named(tmp_path):
         load(tmp_path, file="a.csv.gz")
 
 
+@pytest.mark.fault
 @pytest.mark.parametrize(
     ("keys", "message"),
     [

@@ -68,6 +68,7 @@ def test_files_that_are_there_need_no_network(offline, tmp_path, name):
     assert loaded.class_names == class_names_of(torchvision(name), "unused")
 
 
+@pytest.mark.fault
 @pytest.mark.parametrize("name", ["MNIST", "FashionMNIST"])
 def test_without_network_the_missing_files_are_named(offline, tmp_path, name):
     raw = tmp_path / name / "raw"
@@ -84,6 +85,7 @@ def test_without_network_the_missing_files_are_named(offline, tmp_path, name):
     assert "datasets.<name>.source" in message
 
 
+@pytest.mark.fault
 @pytest.mark.parametrize("keep", [10, -1])
 def test_a_truncated_mnist_file_is_named(offline, tmp_path, keep):
     write_mnist(tmp_path / "MNIST" / "raw")
@@ -93,6 +95,7 @@ def test_a_truncated_mnist_file_is_named(offline, tmp_path, keep):
         load_dataset(torchvision("MNIST"), tmp_path)
 
 
+@pytest.mark.fault
 def test_wrong_labels_of_mnist_are_found(offline, tmp_path):
     raw = tmp_path / "MNIST" / "raw"
     write_mnist(raw)
@@ -134,6 +137,7 @@ def test_cifar_is_read_with_channels_last(cifar, tmp_path):
     assert loaded.class_names[:4] == ("airplane", "automobile", "bird", "cat")
 
 
+@pytest.mark.fault
 def test_a_truncated_cifar_file_without_network_is_named(cifar, tmp_path):
     truncate(cifar / "data_batch_3")
     with pytest.raises(DataError, match="CIFAR10 is not complete") as error:
@@ -195,6 +199,7 @@ def server(tmp_path, monkeypatch):
         thread.join()
 
 
+@pytest.mark.fault
 def test_missing_files_are_downloaded_in_several_attempts(server, tmp_path):
     server.failures = 2
     loaded = load_dataset(torchvision("MNIST"), tmp_path / "data")
@@ -205,6 +210,7 @@ def test_missing_files_are_downloaded_in_several_attempts(server, tmp_path):
     assert server.n_requests == asked
 
 
+@pytest.mark.fault
 def test_a_download_with_a_wrong_checksum_is_refused(server, tmp_path):
     (tmp_path / "server" / "t10k-images-idx3-ubyte.gz").write_bytes(gzip.compress(b"other"))
     with pytest.raises(DataError, match=r"t10k-images-idx3-ubyte\.gz is truncated or corrupt"):

@@ -58,6 +58,7 @@ def test_the_encoders_of_the_project():
     assert {"autoencoder", "none", "pca"} <= set(available_encoders())
 
 
+@pytest.mark.fault
 def test_an_unknown_encoder_is_refused_with_the_known_ones():
     with pytest.raises(ValueError, match="'umap' in latents: autoencoder, none, pca"):
         load_encoder("umap")
@@ -188,6 +189,7 @@ def test_reconstructions_are_images(fitted):
     assert again.max() <= 1
 
 
+@pytest.mark.fault
 @pytest.mark.parametrize(
     ("images", "message"),
     [
@@ -203,6 +205,7 @@ def test_what_is_not_images_is_named(make, images, message):
         make().fit(images)
 
 
+@pytest.mark.fault
 def test_images_of_another_shape_are_named(fitted):
     message = rf"\(10, 6, 1\); the encoder '{fitted.name()}' was fitted on \(10, 7, 1\)"
     with pytest.raises(ValueError, match=message):
@@ -218,6 +221,7 @@ def test_an_encoder_that_is_not_fitted_says_so(make, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.fault
 @pytest.mark.parametrize("n_bytes", [0, 5, 50, -1])
 def test_a_truncated_file_is_named(fitted, tmp_path, n_bytes):
     path = tmp_path / "weights.safetensors"
@@ -227,6 +231,7 @@ def test_a_truncated_file_is_named(fitted, tmp_path, n_bytes):
         type(fitted).load(path)
 
 
+@pytest.mark.fault
 def test_the_file_of_another_encoder_is_refused(fitted, tmp_path):
     path = tmp_path / "weights.safetensors"
     fitted.save(path)
@@ -236,6 +241,7 @@ def test_the_file_of_another_encoder_is_refused(fitted, tmp_path):
         other.load(path)
 
 
+@pytest.mark.fault
 def test_a_missing_file_is_missing(tmp_path):
     with pytest.raises(FileNotFoundError):
         Unencoded.load(tmp_path / "weights.safetensors")
@@ -252,6 +258,7 @@ def test_planning_loads_no_heavy_library():
     subprocess.run([sys.executable, "-c", code], check=True, env={"PYTHONPATH": ":".join(sys.path)})
 
 
+@pytest.mark.fault
 def test_latents_that_are_not_finite_are_an_error():
     class Infinite(Unencoded):
         def _encode(self, images):
@@ -338,6 +345,7 @@ def test_pca_logs_what_the_components_hold(correlated, caplog):
     assert "40 principal components hold 100.0 % of the variance of 500 images" in caplog.text
 
 
+@pytest.mark.fault
 @pytest.mark.parametrize("n_components", [0, 2.5, True])
 def test_pca_names_a_wrong_number_of_components(n_components):
     with pytest.raises(ValueError, match=f"n_components={n_components}; it must be an integer"):

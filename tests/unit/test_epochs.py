@@ -46,6 +46,7 @@ def test_steps_are_enough_and_no_epoch_too_many(n_samples, min_steps):
     assert n_epochs == 5 or (n_epochs - 1) * steps_per_epoch < min_steps
 
 
+@pytest.mark.fault
 @pytest.mark.parametrize("name", ["n_epochs", "min_steps", "n_samples", "batch_size"])
 def test_numbers_below_one_are_refused(name):
     given = {"n_epochs": 1, "min_steps": 1, "n_samples": 1, "batch_size": 1, name: 0}

@@ -105,12 +105,14 @@ def test_bins_follow_the_number_of_inputs(n, n_bins, expected):
     assert (found.n_bins, found.eece_n_bins) == expected
 
 
+@pytest.mark.fault
 @pytest.mark.parametrize("n_bins", [0, 2.0, True, 31])
 def test_bins_that_cannot_be_are_refused(n_bins):
     with pytest.raises(ValueError, match="n_bins must be"):
         evaluate(np.arange(60) % 2, np.full((60, 2), 0.5), n_bins=n_bins)
 
 
+@pytest.mark.fault
 @pytest.mark.parametrize("n", [1, 2, 10])
 def test_of_few_inputs_it_says_what_cannot_be_said(n):
     y, rows, counts = predictor(n, n_labels=3)
@@ -253,6 +255,7 @@ def test_an_own_prediction_changes_only_what_is_of_the_prediction(result):
     assert own.tece == result.tece and own.reducible_at_most == result.reducible_at_most
 
 
+@pytest.mark.fault
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [

@@ -369,6 +369,7 @@ def test_parts_are_where_their_values_are_and_nothing_is_no_bar():
     assert {float(x) for line in row for x in line.get_xdata()} == {0.0}
 
 
+@pytest.mark.fault
 def test_missing_metrics_are_named():
     scores = make_scores(corrected=False)
     with pytest.raises(ValueError, match="tece_corrected"):

@@ -62,6 +62,7 @@ def test_without_a_file_of_the_user_it_is_the_projects():
     assert said.startswith("FAILED: _validation.py, line ")
 
 
+@pytest.mark.fault
 def test_a_long_or_broken_message_is_one_line():
     said = failed_line(ValueError("a\nb " + "x" * 100 + " y" * 1000))
     assert "\n" not in said

@@ -119,6 +119,7 @@ def test_a_part_of_the_test_set_keeps_its_own_counts(tmp_path):
     np.testing.assert_array_equal(data.x_test, whole.x_test[data.test_rows])
 
 
+@pytest.mark.fault
 @pytest.mark.parametrize(
     ("counts", "message"),
     [
@@ -140,6 +141,7 @@ def test_counts_that_cannot_be_those_of_the_images_are_refused(tmp_path, counts,
         load({**NPZ, "label_counts": "counts.npy"}, tmp_path)
 
 
+@pytest.mark.fault
 def test_a_missing_file_is_told_with_the_published_sets(tmp_path):
     write_raw(tmp_path)
     with pytest.raises(DataError, match=r"no such file: .*nothing\.npy .*cifar10h, fashion"):
@@ -182,6 +184,7 @@ def test_annotations_hold_out_training_images(tmp_path):
     np.testing.assert_array_equal(some, counts[np.isin(rows, part.test_rows)])
 
 
+@pytest.mark.fault
 @pytest.mark.parametrize(
     ("people", "message"),
     [
@@ -244,6 +247,7 @@ def test_published_counts_are_downloaded_once(tmp_path, published):
     load(config, data)
 
 
+@pytest.mark.fault
 def test_published_counts_that_are_others_are_refused(tmp_path, published):
     np.save(tmp_path / "mine.npy", COUNTS[::-1])
     with pytest.raises(DataError, match=r"mine\.npy does not hold the labels published at http"):
@@ -253,6 +257,7 @@ def test_published_counts_that_are_others_are_refused(tmp_path, published):
         published.load(tmp_path)
 
 
+@pytest.mark.fault
 def test_a_download_that_fails_says_where_to_put_the_file(tmp_path, published, monkeypatch):
     monkeypatch.setattr(_download, "TIMEOUT", 1.0)
     (tmp_path / "server" / "mine.npy").unlink()
@@ -294,6 +299,7 @@ def test_published_sets_name_their_licence_and_are_pinned():
         assert published.url.startswith("https://")
 
 
+@pytest.mark.fault
 @pytest.mark.parametrize("suffix", ["npy", "npz"])
 def test_nobody_is_told_to_unpickle(tmp_path, suffix):
     write_raw(tmp_path)

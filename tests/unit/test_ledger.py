@@ -58,6 +58,7 @@ def test_states():
     assert Ledger().state(PATH, A) == "stale"
 
 
+@pytest.mark.fault
 def test_a_lost_receipt_makes_a_known_result_stale():
     make(A)
     ledger = remembered()
@@ -74,6 +75,7 @@ def test_what_the_ledger_knows_is_not_opened(opened):
     assert opened == []
 
 
+@pytest.mark.fault
 def test_a_result_of_other_settings_that_was_moved_here_is_stale(folder):
     # Configuration A, moved aside, configuration B, moved aside, A moved back.
     make(A)
@@ -105,6 +107,7 @@ def test_a_copy_is_current_where_its_content_is(folder, opened):
     assert opened == []
 
 
+@pytest.mark.fault
 @pytest.mark.parametrize("seen", [True, False])
 def test_an_edit_that_keeps_size_and_time_is_damage(folder, seen):
     make(A)
@@ -124,6 +127,7 @@ def test_touching_is_no_damage():
     assert Ledger().state(PATH, A) == "current"
 
 
+@pytest.mark.fault
 @pytest.mark.parametrize(
     "content", ["", "{", "nonsense", "[]", '{"results/x.csv": 3}', '{"x": {}}']
 )
@@ -134,6 +138,7 @@ def test_a_damaged_ledger_is_only_slower(folder, content):
     assert Ledger().state(PATH, A) == "current"
 
 
+@pytest.mark.fault
 def test_a_ledger_that_cannot_be_written_is_no_error(folder, monkeypatch):
     make(A)
     ledger = Ledger()

@@ -221,6 +221,7 @@ def test_the_method_trains_such_ensembles():
             assert np.array_equal(a, b)
 
 
+@pytest.mark.fault
 @pytest.mark.parametrize("n_members", [0, 4])
 def test_wrong_numbers_of_members_are_named(n_members):
     X, labels = problem()

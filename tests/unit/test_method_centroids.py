@@ -40,6 +40,7 @@ def test_inputs_on_a_centroid_are_certain():
     )
 
 
+@pytest.mark.fault
 def test_a_class_without_points_is_refused():
     with pytest.raises(ValueError, match="no label 1"):
         Centroids().fit(X_TRAIN, np.zeros(4, dtype=int))

@@ -110,6 +110,7 @@ def test_reading_the_class_imports_nothing_heavy(name):
     assert done.stdout.split() == []
 
 
+@pytest.mark.fault
 def test_a_misspelt_choice_is_named(method_class):
     hints = get_type_hints(method_class)
     for name in method_class.parameter_fields():

@@ -122,6 +122,7 @@ def test_every_method_has_the_parameters_of_the_networks(name):
     assert {**defaults, **shared} == defaults
 
 
+@pytest.mark.fault
 @pytest.mark.parametrize("name", NETWORK_METHODS)
 def test_absent_cuda_is_told(name, monkeypatch):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)

@@ -80,6 +80,7 @@ def test_too_few_training_points_are_all_used_and_logged(caplog):
     assert np.array_equal(method.evaluate(X), all_five.evaluate(X))
 
 
+@pytest.mark.fault
 def test_a_single_training_point_is_refused():
     with pytest.raises(ValueError, match="at least 2"):
         EvidentialKNN().fit(X_TRAIN[:1], Y_TRAIN[:1])

@@ -105,6 +105,7 @@ def test_one_hidden_layer_and_three(data):
         assert method.fit(X, y).sample_hypotheses(X).shape == (300, 100)
 
 
+@pytest.mark.fault
 def test_wrong_parameters_are_named(data):
     with pytest.raises(ValueError, match="mask_sharing='batch' must be 'point' or 'function'"):
         MCDropout(mask_sharing="batch")

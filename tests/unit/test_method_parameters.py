@@ -127,6 +127,7 @@ def test_a_file_may_define_a_dataclass(tmp_path):
         method(how="left")
 
 
+@pytest.mark.fault
 def test_a_forgotten_decorator_is_told(tmp_path):
     path = tmp_path / "mine.py"
     path.write_text(FILE.format(decorator=""))
@@ -135,6 +136,7 @@ def test_a_forgotten_decorator_is_told(tmp_path):
         load_method(str(path))
 
 
+@pytest.mark.fault
 def test_an_unknown_method_and_a_missing_file_are_named():
     with pytest.raises(ValueError, match=r"unknown method 'forest'; available: base_rate, .*\.py"):
         load_method("forest")

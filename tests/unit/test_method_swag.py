@@ -167,11 +167,13 @@ def test_hypotheses_are_networks_with_drawn_weights():
     assert begin == method.moments_.mean.size
 
 
+@pytest.mark.fault
 def test_a_rank_that_no_iterates_fill_is_an_error():
     with pytest.raises(ValueError, match="rank=5 must be at most n_collected=4"):
         SWAG(rank=5, n_collected=4)
 
 
+@pytest.mark.fault
 @pytest.mark.parametrize(
     ("constant_rate", "message"),
     [
@@ -187,6 +189,7 @@ def test_wrong_constant_rates_are_named(constant_rate, message):
         train_networks(X, y[None], seeds=[0], constant_rate=constant_rate, device="cpu")
 
 
+@pytest.mark.fault
 def test_a_rate_that_diverges_is_an_error():
     X, y = problem()
     with pytest.raises(FloatingPointError, match=r"learning_rate=1e\+30 may be too high"):

@@ -106,6 +106,7 @@ def test_numpy_treats_divisions_as_before():
     assert done.stdout.split() == ["True", "True"]
 
 
+@pytest.mark.fault
 def test_one_training_point_is_refused():
     with pytest.raises(ValueError, match=r"1 training point\(s\); Venn–Abers prediction needs 2"):
         VennAbersPredictor().fit(np.zeros((1, 2)), np.array([1]))

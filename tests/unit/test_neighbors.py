@@ -26,6 +26,7 @@ def test_nearest_are_the_first_columns(points):
     assert np.array_equal(first.distances, found.distances[:, :2])
 
 
+@pytest.mark.fault
 def test_more_than_stored_are_refused():
     stored = Neighbors(np.zeros((1, 3)), np.zeros((1, 3), dtype=int))
     with pytest.raises(ValueError, match="n_neighbors=4, but only 3"):

@@ -393,12 +393,14 @@ def test_progress_is_logged(caplog):
     assert caplog.messages[3].startswith("networks 3-3 of 3, epoch 2/2: mean loss 0.")
 
 
+@pytest.mark.fault
 def test_a_loss_that_is_not_finite_is_an_error():
     X, labels = problem()
     with pytest.raises(FloatingPointError, match="learning_rate=1e"):
         train_networks(X, labels, seeds=range(3), learning_rate=1e30, device="cpu")
 
 
+@pytest.mark.fault
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -427,6 +429,7 @@ def test_wrong_arguments_are_named(change, message):
         train_networks(**arguments)
 
 
+@pytest.mark.fault
 def test_absent_cuda_is_an_error_only_where_it_is_asked_for(monkeypatch):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     assert engine.resolve_device("auto").type == "cpu"

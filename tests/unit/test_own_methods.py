@@ -112,6 +112,7 @@ def test_parameters_of_a_plain_class_are_taken(resolved):
     assert entry.parameters == {"k": 4, "s": 5, "r": [1, 2], "needed": [1], "any": "x"}
 
 
+@pytest.mark.fault
 @pytest.mark.parametrize(
     ("content", "expected"),
     [
@@ -155,6 +156,7 @@ def test_keys_of_files_are_of_files_alone(resolved, tmp_path):
     ]
 
 
+@pytest.mark.fault
 @pytest.mark.parametrize(("file", "other"), [("random.py", "Python's module"), ("yaml.py", "yaml")])
 def test_a_file_that_imports_cannot_reach_is_named(resolved, tmp_path, file, other):
     (fault,) = faults(resolved, text(), file)
@@ -166,6 +168,7 @@ def test_a_file_that_imports_cannot_reach_is_named(resolved, tmp_path, file, oth
     assert f"{file} is named like" in fault
 
 
+@pytest.mark.fault
 def test_a_missing_package_is_the_method_s_own_failure(resolved, tmp_path):
     config = resolved("import no_such_package.part\n" + text(), k=3)
     entry = config.methods["mine"]
@@ -233,6 +236,7 @@ def mine(tmp_path):
     return make
 
 
+@pytest.mark.fault
 @pytest.mark.parametrize(
     ("change", "line"),
     [
@@ -288,11 +292,13 @@ def assert_same_bits(left, right):
                 np.testing.assert_array_equal(*values)
 
 
+@pytest.mark.fault
 def test_how_tasks_are_grouped_does_not_matter_where_copies_are_changed(mine, data):
     method, _ = mine(fit=IN_PLACE, predict=IN_PLACE + "; self.random_state += int(self.X_) % 2")
     assert_same_bits(grouped(method, data, 1), grouped(method, data, 5))
 
 
+@pytest.mark.fault
 @pytest.mark.parametrize("name", available_methods())
 def test_how_tasks_are_grouped_does_not_matter_to_the_methods_of_the_project(name, data):
     method = load_method(name)

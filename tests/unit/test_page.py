@@ -248,6 +248,7 @@ def html():
     return run_page(run_results())
 
 
+@pytest.mark.fault
 def test_names_cannot_become_markup(html):
     assert SCRIPT not in html and IMAGE not in html
     escaped = "&lt;script&gt;window.hacked = 1&lt;/script&gt;"
@@ -409,6 +410,7 @@ def test_other_inputs_have_no_interval_over_them(what, tmp_path):
     assert row.interval_over == "tasks"
 
 
+@pytest.mark.fault
 def test_a_broken_file_of_predictions_is_named(tmp_path):
     runs = []
     for name in "ab":
@@ -424,6 +426,7 @@ def test_a_broken_file_of_predictions_is_named(tmp_path):
 # The command
 
 
+@pytest.mark.fault
 @pytest.mark.parametrize(
     ("paths", "message"),
     [
@@ -440,6 +443,7 @@ def test_a_wrong_call_is_refused(paths, message, tmp_path, monkeypatch, capsys):
     assert said.startswith(f"epistemic-calibration page: {message}") and said.count("\n") == 1
 
 
+@pytest.mark.fault
 def test_a_folder_without_scores_is_named(tmp_path, capsys):
     for name in ("a", "b"):
         (tmp_path / name).mkdir()
@@ -448,6 +452,7 @@ def test_a_folder_without_scores_is_named(tmp_path, capsys):
     assert f"{paths[0]}: no scores; a folder of results has" in capsys.readouterr().err
 
 
+@pytest.mark.fault
 def test_a_missing_library_is_named(tmp_path, monkeypatch, capsys):
     import importlib.util
 
@@ -479,6 +484,7 @@ def test_a_file_of_predictions_makes_a_page(several_labels, tmp_path):
     assert ("known from above only" in text) != several_labels
 
 
+@pytest.mark.fault
 def test_too_few_inputs_make_a_page_that_says_so(tmp_path):
     path = tmp_path / "few.npz"
     np.savez(path, hypotheses=RNG.random((5, 3)), y_true=[0, 1, 0, 1, 1])

@@ -89,6 +89,7 @@ def test_a_job_reads_its_settings_back_as_they_were_planned(stage, one_job_per_s
     assert f"workflow_scripts/{stage}.py" in spec["sources"]
 
 
+@pytest.mark.fault
 @pytest.mark.parametrize("left_out", ["latents", "labels"])
 def test_an_input_that_a_stage_forgets_fails_when_the_plan_is_made(left_out, monkeypatch):
     stage = {"latents": "neighbors", "labels": "scores"}[left_out]
@@ -160,6 +161,7 @@ def test_features_are_scaled_and_not_encoded():
         assert named.fingerprint(stage, **DIGITS) == plan().fingerprint(stage, **DIGITS)
 
 
+@pytest.mark.fault
 @pytest.mark.parametrize("encoder", ["autoencoder", "pca"])
 @pytest.mark.parametrize("top_level", [True, False])
 def test_an_encoder_of_images_is_refused_for_features(encoder, top_level):
@@ -172,6 +174,7 @@ def test_an_encoder_of_images_is_refused_for_features(encoder, top_level):
         plan(change).encoding("wine")
 
 
+@pytest.mark.fault
 def test_an_unknown_task_is_named():
     wrong = plan(lambda c: c["datasets"]["digits"].update(tasks=["ten"]))
     with pytest.raises(ValueError, match=r"datasets\.digits\.tasks: no class 'ten'; the classes"):
@@ -243,6 +246,7 @@ def test_with_adequate_resamples_holm_can_reject(n_tests):
 # --- What the workflow asks the plan
 
 
+@pytest.mark.fault
 def test_a_data_set_that_is_not_there_is_told_from_one_that_is_wrong():
     lost = {"source": "npz", "path": "nowhere/lost.npz"}
     unavailable = plan(lambda c: c["datasets"].update(lost=lost)).unavailable
@@ -262,6 +266,7 @@ def imported(config):
     config["seeds"] = [0, 1]
 
 
+@pytest.mark.fault
 def test_missing_predictions_are_those_of_the_data_sets_that_a_method_names(tmp_path):
     (tmp_path / "digits-0-3.npz").write_bytes(b"")
     missing = plan(imported, tmp_path).missing_predictions()

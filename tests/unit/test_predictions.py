@@ -130,6 +130,7 @@ def test_a_single_hypothesis_needs_no_number(table):
     accepted(read_predictions(table({"y_true": Y_TRUE, "h": P})), P[:, None])
 
 
+@pytest.mark.fault
 def test_a_gap_in_the_numbers_is_told(table):
     with pytest.warns(UserWarning, match=r"mine\.csv: .*1 number\(s\) between are missing"):
         read_predictions(table({"y_true": Y_TRUE, "h0": P, "h2": P / 2}))
@@ -144,6 +145,7 @@ def test_hypotheses_are_selected_by_name(table, caplog, selection):
     assert "not used: column(s) 'fold', 'bayesian'" in caplog.text
 
 
+@pytest.mark.fault
 @pytest.mark.parametrize(
     ("selection", "words"),
     [
@@ -211,6 +213,7 @@ def test_tables_of_r_and_of_numpy(tmp_path):
     accepted(read_predictions(path), P[:, None])
 
 
+@pytest.mark.fault
 @pytest.mark.parametrize(
     ("text", "words"),
     [
@@ -298,6 +301,7 @@ def test_forms_of_labels(y_true):
     accepted(as_predictions(y_true, HYPOTHESES))
 
 
+@pytest.mark.fault
 @pytest.mark.parametrize(
     ("y_true", "words"),
     [
@@ -364,6 +368,7 @@ def probabilities(n_classes, n_members=None):
     return RNG.dirichlet(np.ones(n_classes), shape)
 
 
+@pytest.mark.fault
 @pytest.mark.parametrize(
     ("hypotheses", "words"),
     [
@@ -421,6 +426,7 @@ def test_hypotheses_that_only_look_odd_are_taken(hypotheses):
     accepted(as_predictions(Y_TRUE, hypotheses), hypotheses)
 
 
+@pytest.mark.fault
 def test_votes_that_are_all_right_are_told():
     votes = np.stack([Y_TRUE, Y_TRUE, VOTES], axis=1)
     with pytest.warns(UserWarning, match="column 0 is y_true itself"):
@@ -492,6 +498,7 @@ def test_forms_of_class_labels(y_true, class_names):
     accepted_classes(arrays, ["0", "1", "2"] if class_names is None else map(str, class_names))
 
 
+@pytest.mark.fault
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
@@ -586,6 +593,7 @@ def test_repeated_samples_of_several_classes_are_counted_unless_groups_are_given
         as_predictions(Y_TRUE[rows], HYPOTHESES[rows], groups=rows)
 
 
+@pytest.mark.fault
 def test_a_table_of_several_classes_is_refused_with_where_they_go(table):
     columns = {f"h{j}_{name}": OF_CLASSES[:, j, 0] for j in range(2) for name in NAMES}
     with pytest.raises(PredictionsError, match=r"several classes go in an \.npz"):
@@ -675,6 +683,7 @@ def test_small_variances_are_kept(scale):
     np.testing.assert_allclose(arrays["epistemic_uncertainty"], variance, rtol=1e-6)
 
 
+@pytest.mark.fault
 def test_a_prediction_far_from_the_hypotheses_is_told(npz):
     with pytest.warns(UserWarning, match=r"the mean of the hypotheses by 0\.\d\d on average\. "):
         as_predictions(Y_TRUE, HYPOTHESES, prediction=RNG.random(200))
@@ -788,6 +797,7 @@ def test_a_file_says_that_its_hypotheses_are_no_draws(tmp_path):
     assert "exchangeable" not in read_predictions(path)
 
 
+@pytest.mark.fault
 @pytest.mark.parametrize(
     ("arrays", "words"),
     [
@@ -813,6 +823,7 @@ def test_faults_of_what_goes_with_the_hypotheses(tmp_path, arrays, words):
 # Archives.
 
 
+@pytest.mark.fault
 @pytest.mark.parametrize(
     ("arrays", "words"),
     [
@@ -864,12 +875,14 @@ def test_other_formats_by_the_name_of_npz(tmp_path, write, words):
         read_predictions(path)
 
 
+@pytest.mark.fault
 def test_other_endings_are_refused_with_what_to_do(tmp_path):
     np.save(tmp_path / "mine.npy", HYPOTHESES)
     with pytest.raises(PredictionsError, match=r"mine\.npy: .*save arrays by numpy\.savez"):
         read_predictions(tmp_path / "mine.npy")
 
 
+@pytest.mark.fault
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("name", ["mine.npz", "mine.csv.gz"])
 def test_a_missing_and_a_truncated_file_are_named(tmp_path, table, npz, name):

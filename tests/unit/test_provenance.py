@@ -48,6 +48,7 @@ def test_fingerprint_sees_swapped_values():
     assert fingerprint(swapped) != fingerprint(SPEC)
 
 
+@pytest.mark.fault
 def test_canonical_json_refuses_nan():
     with pytest.raises(ValueError, match="not JSON compliant"):
         canonical_json({"a": float("nan")})
@@ -61,6 +62,7 @@ def test_a_spec_is_kept_under_a_name_for_people_and_its_own_fingerprint(tmp_path
     assert read_spec(path) == SPEC
 
 
+@pytest.mark.fault
 def test_an_edited_or_lost_spec_is_refused(tmp_path):
     write_spec(SPEC, tmp_path)
     path = tmp_path / spec_path(SPEC)
@@ -96,6 +98,7 @@ def test_the_same_content_makes_the_same_bytes(tmp_path):
     assert (tmp_path / "a.npz").read_bytes() == (tmp_path / "b.npz").read_bytes()
 
 
+@pytest.mark.fault
 @pytest.mark.parametrize("keep", [0, 10, 0.5, 0.99])
 def test_a_truncated_file_is_refused(tmp_path, keep):
     path = tmp_path / "x.npz"
@@ -106,6 +109,7 @@ def test_a_truncated_file_is_refused(tmp_path, keep):
         read_npz(path)
 
 
+@pytest.mark.fault
 def test_a_flipped_bit_is_refused(tmp_path):
     path = tmp_path / "x.npz"
     write_npz(path, {"x": np.random.default_rng(0).random(1000)}, SPEC)
@@ -116,6 +120,7 @@ def test_a_flipped_bit_is_refused(tmp_path):
         read_npz(path)
 
 
+@pytest.mark.fault
 def test_a_foreign_npz_is_refused(tmp_path):
     path = tmp_path / "x.npz"
     np.savez(path, x=np.arange(3))
@@ -123,6 +128,7 @@ def test_a_foreign_npz_is_refused(tmp_path):
         read_npz(path)
 
 
+@pytest.mark.fault
 def test_pickles_are_not_loaded(tmp_path):
     path = tmp_path / "x.npz"
     record = np.array(canonical_json({"spec": SPEC}))
@@ -186,6 +192,7 @@ def test_the_device_is_told_where_networks_ran(monkeypatch):
     assert made_with()["device"] == ["A GPU"]
 
 
+@pytest.mark.fault
 def test_a_file_that_must_not_be_read_is_no_damaged_one(result, monkeypatch):
     def refused(*_, **__):
         raise PermissionError(13, "Permission denied", result)
@@ -199,11 +206,13 @@ def test_a_file_that_must_not_be_read_is_no_damaged_one(result, monkeypatch):
         read_npz(result)
 
 
+@pytest.mark.fault
 def test_a_result_of_another_spec_is_refused_with_the_file_named(result):
     with pytest.raises(StaleResultError, match=r"scores\.csv was made from other settings"):
         check_inputs([result], ["0" * 64])
 
 
+@pytest.mark.fault
 def test_a_result_without_a_receipt_of_its_own_is_refused(result, tmp_path):
     # As if it had been put in the place of another, receipt and all.
     other = "results/digits/other.csv"
@@ -214,6 +223,7 @@ def test_a_result_without_a_receipt_of_its_own_is_refused(result, tmp_path):
         check_inputs([other], ["f" * 64])
 
 
+@pytest.mark.fault
 def test_one_digit_that_was_edited_is_found(result, tmp_path):
     path = tmp_path / result
     path.write_text(path.read_text().replace("0.25", "0.26"))
@@ -221,11 +231,13 @@ def test_one_digit_that_was_edited_is_found(result, tmp_path):
         check_inputs([result], ["f" * 64])
 
 
+@pytest.mark.fault
 def test_a_missing_input_is_found(result):
     with pytest.raises(StaleResultError, match="1 of the files to be read are not among"):
         check_inputs([result], ["f" * 64, "e" * 64])
 
 
+@pytest.mark.fault
 @pytest.mark.parametrize("content", ["", "{", "[]", json.dumps({"path": 1})])
 def test_a_damaged_receipt_is_none(result, content):
     receipt_path(result).write_text(content)

@@ -104,6 +104,7 @@ def test_a_job_too_short_to_be_seen_has_no_memory(folder, seen):
     assert not any(note.startswith("Partial") for note in table.notes)
 
 
+@pytest.mark.fault
 def test_a_stage_without_files_is_named(folder):
     (folder / "seed0" / "scores" / "eknn.tsv").unlink()
     table = runtime_table(

@@ -35,6 +35,7 @@ def test_scaling_leaves_dead_units_as_they_are():
         np.testing.assert_allclose(scaled[1][0, alive], expected, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.fault
 def test_scaling_names_wrong_arguments():
     with pytest.raises(ValueError, match="scaling='robust'; it must be one of none, standard"):
         scale_latents(np.ones((2, 2)), np.ones((2, 2)), "robust")

@@ -414,6 +414,7 @@ def test_methods_are_bounded_by_the_best():
     assert bins[0]["value"] > bins[-1]["value"]
 
 
+@pytest.mark.fault
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -630,12 +631,14 @@ def test_a_new_family_is_scored_after_the_others(monkeypatch):
     assert table_metrics("summary")[-1] is positives
 
 
+@pytest.mark.fault
 def test_a_row_that_nothing_describes_is_an_error(monkeypatch):
     monkeypatch.setattr(scoring, "_FAMILIES", (family("new.py", yielded=["forgotten"]),))
     with pytest.raises(ValueError, match="no family of scores describes 'forgotten'"):
         list(Scorer(arrays(), SETTINGS).rows())
 
 
+@pytest.mark.fault
 def test_a_metric_described_twice_is_an_error():
     again = Metric("accuracy", "Accuracy", 3, "higher")
     with pytest.raises(ValueError, match=r"new\.py describes 'accuracy' a second time"):

@@ -21,6 +21,7 @@ def test_seeds_fit_numpy_and_do_not_repeat():
     assert len(set(seeds)) == 1000
 
 
+@pytest.mark.fault
 @pytest.mark.parametrize("parts", [(), ("a\0b",)])
 def test_ambiguous_parts_are_refused(parts):
     with pytest.raises(ValueError):

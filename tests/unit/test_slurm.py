@@ -32,6 +32,7 @@ def ended(state):
     )
 
 
+@pytest.mark.fault
 @pytest.mark.parametrize(
     ("state", "log", "expected"),
     [
@@ -62,6 +63,7 @@ def test_without_a_log_the_state_speaks():
     assert end_of_job(ended("FAILED"), None, "scores", ASKED) == ""
 
 
+@pytest.mark.fault
 def test_a_job_that_sbatch_refuses_has_its_words():
     said = (
         "SLURM sbatch failed. The error message was 'sbatch: error: Batch job submission failed: "
@@ -103,6 +105,7 @@ def test_jobs_of_a_folder_are_those_of_snakemake_that_have_not_ended(tmp_path):
         assert [job.number for job in parse_queue(table, folder)] == ["7_1", "7_[2-3]"]
 
 
+@pytest.mark.fault
 def test_a_queue_that_does_not_answer_is_told_once_and_its_jobs_still_wait():
     answers = iter([({"7": "RUNNING"}, 0.1), (None, None), (None, None), ({}, 0.1), (None, None)])
     told = []

@@ -230,6 +230,7 @@ def test_what_was_loaded_as_planned_is_fine(loaded, tmp_path):
     check_loaded(of_this_process(loaded), tmp_path)
 
 
+@pytest.mark.fault
 def test_a_file_that_is_not_that_of_the_spec_is_named(tmp_path):
     path = tmp_path / "mine.py"
     path.write_text("x = 1\n")
@@ -242,6 +243,7 @@ def test_a_file_that_is_not_that_of_the_spec_is_named(tmp_path):
         check_sources(expected, tmp_path)
 
 
+@pytest.mark.fault
 def test_bytecode_that_is_older_than_its_source_is_not_used(tmp_path):
     path = tmp_path / "zz.py"
     path.write_text("V = 0.2\n")
@@ -263,12 +265,14 @@ def test_bytecode_of_this_source_is_kept(tmp_path):
     assert compiled.exists()
 
 
+@pytest.mark.fault
 def test_a_source_with_a_fault_is_named_with_its_line(tmp_path):
     (tmp_path / "mine.py").write_text("x = 1\nif x\n")
     with pytest.raises(ValueError, match=r"mine\.py:2: expected ':'"):
         source_hashes(tmp_path, tmp_path / "mine.py")
 
 
+@pytest.mark.fault
 @pytest.mark.parametrize("folder", ["", "sub"])
 def test_a_module_that_no_import_statement_shows_is_named(tmp_path, monkeypatch, folder):
     (tmp_path / folder).mkdir(exist_ok=True)
@@ -298,6 +302,7 @@ def kept_answers(**environment):
     ).stdout.split()
 
 
+@pytest.mark.fault
 def test_a_file_is_parsed_once_and_damaged_answers_are_found_anew(tmp_path):
     where = {"PYTHONPYCACHEPREFIX": str(tmp_path)}
     expected = code_hash(SCRIPTS / "scores.py")

@@ -120,6 +120,7 @@ def test_a_job_writes_its_outputs_and_their_receipts(folder):
     assert done.stdout == done.stderr == ""
 
 
+@pytest.mark.fault
 def test_a_failing_step_leaves_no_receipt_and_its_reason_at_the_end_of_the_log(folder):
     folder.write_script('raise RuntimeError("out of luck")')
     done = folder.run(folder.spec())
@@ -135,6 +136,7 @@ def test_a_failing_step_leaves_no_receipt_and_its_reason_at_the_end_of_the_log(f
     assert receipts(folder) == []
 
 
+@pytest.mark.fault
 def test_an_input_of_another_spec_is_refused_before_the_step(folder):
     done = folder.run(folder.spec(inputs={"number": "d" * 64}))
     assert done.returncode == 1
@@ -142,6 +144,7 @@ def test_an_input_of_another_spec_is_refused_before_the_step(folder):
     assert not (folder.path / OUTPUTS[0]).exists()
 
 
+@pytest.mark.fault
 def test_an_edited_input_is_refused_before_the_step(folder):
     stat = Path(INPUT).stat()
     (folder.path / INPUT).write_text("2.6")
@@ -152,6 +155,7 @@ def test_an_edited_input_is_refused_before_the_step(folder):
     assert not (folder.path / OUTPUTS[0]).exists()
 
 
+@pytest.mark.fault
 def test_a_source_edited_since_the_plan_leaves_no_receipt(folder):
     spec = folder.spec()
     folder.write_script("job.settings.factor")
@@ -161,6 +165,7 @@ def test_a_source_edited_since_the_plan_leaves_no_receipt(folder):
     assert not (folder.path / OUTPUTS[0]).exists()
 
 
+@pytest.mark.fault
 @pytest.mark.parametrize("name", ["scale.py", INPUT])
 def test_what_is_edited_and_restored_while_the_job_runs_leaves_no_receipt(folder, name):
     folder.write_script(
@@ -173,6 +178,7 @@ def test_what_is_edited_and_restored_while_the_job_runs_leaves_no_receipt(folder
     assert receipts(folder) == []
 
 
+@pytest.mark.fault
 def test_a_job_that_does_not_finish_leaves_no_receipt_of_an_earlier_one(folder):
     assert folder.run(folder.spec()).returncode == 0
     assert receipts(folder) == OUTPUTS
@@ -181,6 +187,7 @@ def test_a_job_that_does_not_finish_leaves_no_receipt_of_an_earlier_one(folder):
     assert receipts(folder) == []
 
 
+@pytest.mark.fault
 def test_a_job_that_makes_its_outputs_one_by_one_keeps_those_that_are_finished(folder):
     folder.write_script("pass", one_by_one=True)
     script = folder.path / "scale.py"
@@ -250,6 +257,7 @@ def test_what_the_jobs_before_warned_of_is_handed_on(folder):
     assert found[0] == before
 
 
+@pytest.mark.fault
 def test_paths_outside_the_results_are_refused(folder):
     paths = ["--number", INPUT, "--scaled", "elsewhere.txt"]
     done = folder.run(folder.spec(), *paths)
@@ -257,18 +265,21 @@ def test_paths_outside_the_results_are_refused(folder):
     assert "elsewhere.txt: paths begin with results/" in folder.log()
 
 
+@pytest.mark.fault
 def test_a_spec_of_another_stage_is_refused(folder):
     done = folder.run(folder.spec(stage="shrink"))
     assert done.returncode == 1
     assert "is a spec of the stage shrink" in folder.log()
 
 
+@pytest.mark.fault
 def test_a_setting_that_the_stage_does_not_have_is_refused(folder):
     done = folder.run(folder.spec(settings={"factr": 3.0}))
     assert done.returncode == 1
     assert "factr" in folder.log()
 
 
+@pytest.mark.fault
 def test_missing_options_are_named(folder):
     done = folder.run(folder.spec(), "--scaled", *OUTPUTS)
     assert done.returncode == 2
@@ -313,6 +324,7 @@ def test_what_a_step_prints_goes_to_the_log(folder):
     assert lines[-1].partition("INFO ")[2].startswith("done in")
 
 
+@pytest.mark.fault
 def test_a_million_lines_flood_neither_the_screen_nor_the_log(folder):
     folder.write_script("[print('line', k) for k in range(1_000_000)]; raise ValueError('late')")
     done = folder.run(folder.spec())
@@ -361,6 +373,7 @@ READ = {
 }
 
 
+@pytest.mark.fault
 @pytest.mark.parametrize("how", READ)
 @pytest.mark.parametrize("inside", [True, False])
 def test_a_file_that_the_spec_does_not_list_is_refused(folder, elsewhere, monkeypatch, how, inside):

@@ -72,6 +72,7 @@ def run(stage, settings, inputs=None, outputs=None, where=WHERE):
     stages()[stage].step(Job(made, *namespaces, where, spec))
 
 
+@pytest.mark.fault
 def test_raw_data_that_changed_since_the_plan_are_refused(tmp_path):
     raw = {
         "x_train": np.zeros((4, 8, 8), np.uint8),
@@ -144,12 +145,14 @@ def test_a_task_does_not_depend_on_those_it_shares_a_job_with(tmp_path, latents)
         np.testing.assert_array_equal(alone["hypotheses"], together[k]["hypotheses"])
 
 
+@pytest.mark.fault
 def test_a_method_that_leaves_the_unit_interval_is_refused(tmp_path, latents):
     with pytest.raises(MethodError, match="task dog: hypotheses lies in"):
         fit(tmp_path, latents, shift=0.9)
     assert not (tmp_path / "fits").exists()
 
 
+@pytest.mark.fault
 def test_a_method_that_cannot_be_loaded_or_raises_is_told_with_its_line(
     tmp_path, latents, monkeypatch
 ):
@@ -179,6 +182,7 @@ def test_predictions_are_imported_with_their_task(tmp_path, labels):
         run("predictions", settings, inputs, {"hypotheses": [str(output)]})
 
 
+@pytest.mark.fault
 @pytest.mark.parametrize(
     ("y_true", "message"),
     [
@@ -263,6 +267,7 @@ def test_a_file_of_one_task_may_have_the_rest_as_a_class(tmp_path, labels):
     np.testing.assert_allclose(dog["hypotheses"], h, atol=1e-6)
 
 
+@pytest.mark.fault
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
@@ -323,6 +328,7 @@ def test_what_all_tasks_have_together_has_a_scope_and_no_task(scored):
     assert arrays["mean_prediction"].shape == arrays["bins"].shape == (2, 30)
 
 
+@pytest.mark.fault
 def test_hypotheses_of_another_task_or_other_labels_are_refused(tmp_path, latents, labels):
     fits = fit(tmp_path, latents)
     outputs = {"scores": tmp_path / "scores.csv", "compared": tmp_path / "compared.npz"}

@@ -79,6 +79,7 @@ def test_paper_table_adds_the_parts_of_eece_where_there_are_any():
     ]
 
 
+@pytest.mark.fault
 def test_missing_cells_are_shown_and_named():
     scores = drop(make_scores(), method="mine")
     scores = drop(scores, method="centroids", task="cat")
@@ -98,6 +99,7 @@ def test_missing_cells_are_shown_and_named():
     assert "---" in table.to_latex()
 
 
+@pytest.mark.fault
 def test_missing_cells_counts_what_was_expected():
     scores = make_scores()
     assert missing_cells(scores, "cifar10", METHODS, metrics=PAPER_METRICS).empty
@@ -110,12 +112,14 @@ def test_missing_cells_counts_what_was_expected():
     assert table.cells.loc[("ece", "ship")].isna().all()
 
 
+@pytest.mark.fault
 def test_a_score_that_is_not_finite_is_missing():
     scores = make_scores()
     scores.loc[(scores["method"] == "mine") & (scores["task"] == "cat"), "value"] = np.nan
     assert len(missing_cells(scores, "cifar10", METHODS, metrics=PAPER_METRICS)) == 6
 
 
+@pytest.mark.fault
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -250,6 +254,7 @@ def test_a_test_that_draws_nothing_can_always_reject():
     assert not any("can be rejected" in note for note in table.notes)
 
 
+@pytest.mark.fault
 def test_the_table_of_sizes_leaves_rejections_out_that_cannot_be():
     scores = make_scores(["p_second_order"])
     column = "Rejected: p* is distributed as the hypotheses"
@@ -260,6 +265,7 @@ def test_the_table_of_sizes_leaves_rejections_out_that_cannot_be():
     assert all("/" in cell for cell in enough.text[column])
 
 
+@pytest.mark.fault
 def test_names_cannot_break_a_row():
     nasty = "a\nb|c [x] 5% R&D #1 $x_1 <i>"
     methods = {"centroids": {**METHODS["centroids"], "label": nasty}}
@@ -447,6 +453,7 @@ def test_letters_are_shared_by_all_that_do_not_differ_and_by_no_others():
         assert not any(one < other for one in members for other in members)
 
 
+@pytest.mark.fault
 def test_what_so_few_images_cannot_tell_is_not_shown():
     metrics = ["accuracy", "eece", "eece_dispersion", "epistemic_dependence", "n_samples"]
     scores = make_scores(metrics)
@@ -463,6 +470,7 @@ def test_what_so_few_images_cannot_tell_is_not_shown():
         assert any("999 test images in 100 bins" in doubt for doubt in found) != shown
 
 
+@pytest.mark.fault
 def test_few_positives_and_methods_at_the_base_rate_are_named():
     scores = make_scores(["brier", "n_samples", "n_positive"]).set_index("metric")
     scores.loc["n_samples", "value"] = 200.0

@@ -117,6 +117,7 @@ def test_few_inputs_give_no_number(sample):
         assert metric.compute().isnan()
 
 
+@pytest.mark.fault
 @pytest.mark.parametrize(
     ("hypotheses", "target", "message"),
     [
@@ -138,6 +139,7 @@ def test_wrong_batches_are_refused_at_once(hypotheses, target, message):
     assert len(metric.target) == 1
 
 
+@pytest.mark.fault
 @pytest.mark.parametrize("settings", [{"n_bins": 0}, {"confidence_level": 1}, {"random_state": -1}])
 def test_wrong_settings_are_refused(settings):
     with pytest.raises(ValueError, match=next(iter(settings))):

@@ -118,6 +118,7 @@ def test_a_training_set_is_redrawn_until_both_classes_are_there(monkeypatch):
     assert X[0, 0] == 3
 
 
+@pytest.mark.fault
 @pytest.mark.parametrize(
     ("call", "match"),
     [
@@ -567,6 +568,7 @@ def test_figures_show_what_the_tables_hold():
     np.testing.assert_allclose(ax.get_lines()[0].get_xdata(), [0, 50])
 
 
+@pytest.mark.fault
 def test_figures_say_what_is_wrong_with_a_table():
     with pytest.raises(ValueError, match="noise_level"):
         draw(eece_vs_noise.EXPERIMENT, pd.DataFrame({"method": ["a"], "seed": [0]}))

@@ -44,6 +44,7 @@ def test_added_methods_come_after_those_of_config_yaml(project):
     assert places == sorted(places)
 
 
+@pytest.mark.fault
 def test_a_missing_package_stops_the_run_with_one_line(project, tmp_path):
     (tmp_path / "mine.py").write_text(
         "from epistemic_calibration.methods import Method\n"

@@ -115,6 +115,7 @@ def mounted(folder, *options):
         subprocess.run(["umount", str(folder)], check=True)
 
 
+@pytest.mark.fault
 def test_broken_methods_and_a_killed_job_spoil_nobody_elses_results(project):
     project.configure(lambda c: c.update(tasks_per_job=10))
     before = contents(project.folder / "results" / "digits")
@@ -160,6 +161,7 @@ def test_broken_methods_and_a_killed_job_spoil_nobody_elses_results(project):
     assert "killed" in (project.folder / TABLES).read_text()
 
 
+@pytest.mark.fault
 def test_a_task_that_fails_takes_no_finished_one_with_it(project):
     project.configure(lambda c: c.update(tasks_per_job=1))
     fails = "if Path('armed').exists(): raise RuntimeError('out of luck')\n        return good"
@@ -189,6 +191,7 @@ def test_a_task_that_fails_takes_no_finished_one_with_it(project):
     assert "finished before" not in log
 
 
+@pytest.mark.fault
 def test_files_dated_in_the_future_are_as_good_as_others(project):
     future = time.time() + 1e6
     for path in (project.folder / SEED / "latents.npz", project.folder / "rules" / "common.smk"):
@@ -200,6 +203,7 @@ def test_files_dated_in_the_future_are_as_good_as_others(project):
     assert (project.folder / SEED / "hypotheses/random_forest/0.npz").is_file()
 
 
+@pytest.mark.fault
 def test_a_data_set_that_is_not_there_stops_no_other(project):
     block = {"source": "image_folder", "path": "lost"}
     project.configure(lambda c: c["datasets"].update(my_images=block))
@@ -216,6 +220,7 @@ def test_a_data_set_that_is_not_there_stops_no_other(project):
     assert "datasets.my_images: no such folder" in refused(project)
 
 
+@pytest.mark.fault
 def test_the_workflow_is_no_module_of_another(project):
     other = project.folder.parent / "other"
     other.mkdir()
@@ -229,6 +234,7 @@ def test_the_workflow_is_no_module_of_another(project):
     assert "this workflow cannot be a module or a part of another" in screen(done)
 
 
+@pytest.mark.fault
 def test_the_results_of_somebody_else_are_told_in_one_line(project):
     if os.geteuid() != 0 or not shutil.which("setpriv"):
         pytest.skip("running as another user needs root and setpriv")
@@ -260,6 +266,7 @@ def test_the_results_of_somebody_else_are_told_in_one_line(project):
     assert contents(project.folder / "results") == before
 
 
+@pytest.mark.fault
 def test_a_killed_run_says_how_to_go_on_and_its_remains_are_removed(project):
     waits = "Path('started').touch()\n        while not Path('go').exists(): time.sleep(0.05)"
     own_method(project, "waiting", f"{waits}\n        return good")
@@ -297,6 +304,7 @@ def fits_at_work(project):
     return found
 
 
+@pytest.mark.fault
 def test_a_run_whose_terminal_is_closed_leaves_no_lock(project):
     waits = "Path('started').touch()\n        while not Path('go').exists(): time.sleep(0.05)"
     own_method(project, "waiting", f"{waits}\n        return good")
@@ -311,6 +319,7 @@ def test_a_run_whose_terminal_is_closed_leaves_no_lock(project):
     project.run(file)
 
 
+@pytest.mark.fault
 def test_a_method_that_worked_and_now_fails_is_left_out_of_the_partial_tables(project):
     project.configure(lambda c: c.update(tasks_per_job=10))
     own_method(project, "fickle", "return good")
@@ -330,6 +339,7 @@ def damage(path, contents):
     os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))
 
 
+@pytest.mark.fault
 def test_a_truncated_file_is_named_before_anything_runs(project):
     latents = project.folder / SEED / "latents.npz"
     whole = latents.read_bytes()
@@ -347,6 +357,7 @@ def test_a_truncated_file_is_named_before_anything_runs(project):
     assert latents.read_bytes() == whole
 
 
+@pytest.mark.fault
 def test_a_file_with_a_flipped_bit_is_named_before_anything_runs(project):
     hypotheses = project.folder / SEED / "hypotheses" / "eknn" / "3.npz"
     whole = hypotheses.read_bytes()
@@ -367,6 +378,7 @@ def test_a_file_with_a_flipped_bit_is_named_before_anything_runs(project):
     assert hypotheses.read_bytes() == whole
 
 
+@pytest.mark.fault
 @pytest.mark.parametrize("name", ["latents.npz", "encoder.safetensors", "hypotheses/eknn/3.npz"])
 def test_a_file_that_was_damaged_and_looks_newer_costs_no_other(project, name):
     damaged = project.folder / SEED / name
@@ -396,6 +408,7 @@ def small_images(**changes):
     return {**arrays, **changes}
 
 
+@pytest.mark.fault
 def test_broken_data_sets_are_named_and_leave_the_others_alone(project):
     folder = project.folder / "data"
     folder.mkdir()
@@ -439,6 +452,7 @@ def test_broken_data_sets_are_named_and_leave_the_others_alone(project):
     ]
 
 
+@pytest.mark.fault
 def test_a_single_class_is_refused_before_anything_runs(project):
     (project.folder / "data").mkdir()
     labels = {"y_train": np.zeros(40, dtype=int), "y_test": np.zeros(20, dtype=int)}
@@ -452,6 +466,7 @@ def test_a_single_class_is_refused_before_anything_runs(project):
     assert "Traceback" not in screen(done)
 
 
+@pytest.mark.fault
 def test_a_full_disk_loses_nothing(project):
     results, aside = project.folder / "results", project.folder / "aside"
     results.rename(aside)
@@ -481,6 +496,7 @@ def test_a_full_disk_loses_nothing(project):
         assert "forest" in (project.folder / TABLES).read_text()
 
 
+@pytest.mark.fault
 def test_read_only_results_are_named_and_stay(project):
     results = project.folder / "results"
     before = contents(results)
@@ -499,6 +515,7 @@ def test_read_only_results_are_named_and_stay(project):
     project.run(f"{SEED}/scores/eknn.csv")
 
 
+@pytest.mark.fault
 def test_a_second_run_in_the_same_folder_is_refused(project):
     waits = "Path('started').touch()\n        while not Path('go').exists(): time.sleep(0.05)"
     own_method(project, "waiting", f"{waits}\n        return good")
@@ -523,6 +540,7 @@ def refused(project):
     return screen(done)
 
 
+@pytest.mark.fault
 def test_faults_of_form_in_the_configuration_are_all_named(project):
     def spoil(config):
         config["scores"]["n_bin"] = 10
@@ -541,6 +559,7 @@ def test_faults_of_form_in_the_configuration_are_all_named(project):
     assert not (project.folder / "escaped").exists()
 
 
+@pytest.mark.fault
 def test_faults_of_meaning_in_the_configuration_are_all_named(project):
     def spoil(config):
         config["benchmark"].append("digit")
@@ -562,6 +581,7 @@ def test_faults_of_meaning_in_the_configuration_are_all_named(project):
     assert "datasets.tables: the name is reserved" in said
 
 
+@pytest.mark.fault
 def test_a_name_given_twice_is_refused(project):
     path = project.folder / "config.yaml"
     text = path.read_text()
@@ -572,6 +592,7 @@ def test_a_name_given_twice_is_refused(project):
     assert "twice" in said
 
 
+@pytest.mark.fault
 def test_no_pickle_is_loaded_anywhere():
     banned = {"pickle", "cPickle", "dill", "cloudpickle", "joblib", "shelve", "marshal"}
     for path in sorted((ROOT / "workflow_scripts").rglob("*.py")):

@@ -38,11 +38,13 @@ def records(project):
     return found
 
 
+@pytest.mark.fault
 def test_lost_records_alone_are_no_harm(project):
     shutil.rmtree(project.folder / ".snakemake")
     assert project.planned() == []
 
 
+@pytest.mark.fault
 def test_lost_records_and_a_checkout_rerun_nothing(project):
     shutil.rmtree(project.folder / ".snakemake")
     for path in sorted(project.folder.rglob("*.py")):
@@ -50,6 +52,7 @@ def test_lost_records_and_a_checkout_rerun_nothing(project):
     assert project.planned() == []
 
 
+@pytest.mark.fault
 def test_lost_records_and_a_copy_rerun_nothing(project, tmp_path):
     shutil.rmtree(project.folder / ".snakemake")
     # New times, in the order of the copy.
@@ -59,12 +62,14 @@ def test_lost_records_and_a_copy_rerun_nothing(project, tmp_path):
     assert copied.planned() == []
 
 
+@pytest.mark.fault
 def test_lost_records_and_a_change_rerun_what_depends_on_it(project):
     shutil.rmtree(project.folder / ".snakemake")
     project.configure(change_forest)
     assert steps(project.planned()) == RERUN
 
 
+@pytest.mark.fault
 @pytest.mark.parametrize("damage", ["truncated", "empty", "zeroed"])
 def test_damaged_records_and_a_change_rerun_what_depends_on_it(project, damage):
     for path in records(project):
@@ -75,12 +80,14 @@ def test_damaged_records_and_a_change_rerun_what_depends_on_it(project, damage):
     assert steps(project.planned()) == RERUN
 
 
+@pytest.mark.fault
 @pytest.mark.parametrize("trigger", ["mtime", "input", "code", "params", "software-env"])
 def test_no_choice_of_triggers_keeps_old_results(project, trigger):
     project.configure(change_forest)
     assert steps(project.planned("--rerun-triggers", trigger)) == RERUN
 
 
+@pytest.mark.fault
 def test_results_moved_aside_and_back_are_what_they_were(project):
     results = project.folder / "results"
     tables = project.tables()
@@ -98,6 +105,7 @@ def test_results_moved_aside_and_back_are_what_they_were(project):
     assert project.tables()["digits.csv"] == changed["digits.csv"]
 
 
+@pytest.mark.fault
 def test_touch_does_not_make_stale_results_current(project):
     project.configure(change_forest)
     done = project.run("--touch", check=False)
@@ -107,12 +115,14 @@ def test_touch_does_not_make_stale_results_current(project):
     assert steps(project.planned()) == RERUN
 
 
+@pytest.mark.fault
 def test_a_report_of_stale_results_says_so(project):
     project.configure(change_forest)
     done = project.run("digits", "--report", "report.html", check=False)
     assert "results are not those that the configuration and the sources ask for" in done.stderr
 
 
+@pytest.mark.fault
 def test_a_run_until_a_stage_leaves_the_rest_to_the_next(project):
     project.configure(change_forest)
     project.run("digits", "--until", "hypotheses_digits_0", "hypotheses_digits_1")
@@ -121,6 +131,7 @@ def test_a_run_until_a_stage_leaves_the_rest_to_the_next(project):
     assert "Scoring random_forest on digits, seed 0" in project.planned("digits")
 
 
+@pytest.mark.fault
 def test_one_number_edited_in_the_scores_does_not_reach_the_tables(project):
     path = project.folder / SEED / "scores" / "eknn.csv"
     stat, text = path.stat(), path.read_text()
@@ -136,6 +147,7 @@ def test_one_number_edited_in_the_scores_does_not_reach_the_tables(project):
     assert path.read_text() == text
 
 
+@pytest.mark.fault
 def test_one_float_edited_in_a_whole_archive_is_found(project):
     path = project.folder / FOREST
     with np.load(path) as file:
@@ -147,6 +159,7 @@ def test_one_float_edited_in_a_whole_archive_is_found(project):
     assert FOREST in done.stderr
 
 
+@pytest.mark.fault
 @pytest.mark.parametrize("suffix", ["csv", "md", "tex"])
 def test_an_edited_table_is_found(project, suffix):
     path = project.folder / "results" / "tables" / f"digits_summary.{suffix}"
@@ -156,6 +169,7 @@ def test_an_edited_table_is_found(project, suffix):
     assert f"results/tables/digits_summary.{suffix}" in done.stderr
 
 
+@pytest.mark.fault
 def test_a_truncated_score_file_stops_the_tables(project):
     path = project.folder / SEED / "scores/eknn.csv"
     lines = path.read_text().splitlines(keepends=True)
@@ -166,6 +180,7 @@ def test_a_truncated_score_file_stops_the_tables(project):
     assert "eknn.csv cannot be read as what was written: truncated" in done.stderr + done.stdout
 
 
+@pytest.mark.fault
 def test_another_configuration_on_the_command_line_reruns_what_it_changes(project):
     (project.folder / "quick.yaml").write_text("methods: {random_forest: {n_estimators: 6}}\n")
     planned = project.planned("--configfile", "quick.yaml", "--config", "tasks_per_job=3")
@@ -173,6 +188,7 @@ def test_another_configuration_on_the_command_line_reruns_what_it_changes(projec
     assert not [message for message in planned if "eknn" in message]
 
 
+@pytest.mark.fault
 def test_receipts_that_are_lost_have_their_results_made_again(project):
     shutil.rmtree(project.folder / "results" / "receipts" / "digits" / "seed0" / "scores")
     (project.folder / "results" / "ledger.json").unlink()
@@ -181,6 +197,7 @@ def test_receipts_that_are_lost_have_their_results_made_again(project):
     assert len([m for m in planned if m.startswith("Scoring")]) == 4
 
 
+@pytest.mark.fault
 def test_a_dry_run_changes_nothing(project):
     def seen():
         return {

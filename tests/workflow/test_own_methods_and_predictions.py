@@ -126,6 +126,7 @@ def test_new_predictions_are_imported_alone(extended, tmp_path):
     ]
 
 
+@pytest.mark.fault
 def test_wrong_predictions_are_refused_with_their_file_named(extended, tmp_path):
     project = extended.copy(tmp_path / "work")
     tables = project.tables()
@@ -154,6 +155,7 @@ def test_wrong_predictions_are_refused_with_their_file_named(extended, tmp_path)
     assert project.tables() == tables
 
 
+@pytest.mark.fault
 def test_missing_predictions_are_named_before_anything_runs(extended, tmp_path):
     project = extended.copy(tmp_path / "work")
     (project.folder / "preds/mine_digits_0_8.npz").unlink()
@@ -163,6 +165,7 @@ def test_missing_predictions_are_named_before_anything_runs(extended, tmp_path):
     assert "preds/mine_digits_0_8.npz" in screen
 
 
+@pytest.mark.fault
 def test_missing_predictions_of_a_new_method_are_no_success(extended, tmp_path):
     project = extended.copy(tmp_path / "work")
     entry = {"predictions": "none/{task}.npz", "datasets": ["digits"]}

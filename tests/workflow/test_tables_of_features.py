@@ -77,6 +77,7 @@ def test_changing_the_table_reruns_and_touching_does_not(with_table, tmp_path):
     assert any(project.tables()[name] != with_table.tables()[name] for name in tables)
 
 
+@pytest.mark.fault
 @pytest.mark.parametrize(
     ("change", "words"),
     [

@@ -52,6 +52,7 @@ def test_the_positive_class_of_two_is_the_second(flowers):
     np.testing.assert_allclose(found, 1 - hypotheses_of(two, X, positive_class=False))
 
 
+@pytest.mark.fault
 @pytest.mark.parametrize(
     ("keywords", "message"),
     [
@@ -70,6 +71,7 @@ def test_wrong_keywords_are_named(forest, flowers, keywords, message):
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.fault
 def test_what_is_no_model_is_refused(flowers, forest):
     X, y = flowers
     single = GaussianNB().fit(X, y)
@@ -88,6 +90,7 @@ def test_what_is_no_model_is_refused(flowers, forest):
         assert "\n" not in str(caught.value)
 
 
+@pytest.mark.fault
 def test_lists_of_two_libraries_are_refused(flowers):
     torch = pytest.importorskip("torch")
     X, y = flowers

@@ -73,6 +73,7 @@ def test_drawing_leaves_no_trace(pred_type):
     assert (other != first).any()
 
 
+@pytest.mark.fault
 @pytest.mark.parametrize(
     ("model", "options", "message"),
     [

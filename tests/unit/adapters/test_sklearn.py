@@ -225,6 +225,7 @@ REFUSED = {
 }
 
 
+@pytest.mark.fault
 @pytest.mark.parametrize("name", REFUSED)
 def test_what_has_no_hypotheses_is_told_in_one_line(name, data):
     make, message = REFUSED[name]
@@ -234,6 +235,7 @@ def test_what_has_no_hypotheses_is_told_in_one_line(name, data):
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.fault
 def test_nan_among_the_inputs_is_told_in_one_line(data):
     X, y = data
     spoilt = X.copy()
@@ -245,6 +247,7 @@ def test_nan_among_the_inputs_is_told_in_one_line(data):
     assert np.isfinite(hypotheses_of(ENSEMBLES["forest"].fit(spoilt, y), spoilt)).all()
 
 
+@pytest.mark.fault
 def test_members_that_do_not_make_the_prediction_are_refused(data):
     class Sharpened(RandomForestClassifier):
         def predict_proba(self, X):

@@ -175,6 +175,7 @@ class Wrapped(nn.Module):
         return self.change(self.inner(x))
 
 
+@pytest.mark.fault
 @pytest.mark.parametrize(
     ("model", "options", "message"),
     [
@@ -200,6 +201,7 @@ def test_what_is_wrong_is_told_in_one_line(model, options, message):
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.fault
 @pytest.mark.parametrize(
     ("inputs", "message"),
     [(np.array([["a"]]), "X has dtype <U1"), (np.zeros((0, 6)), "samples on axis 0, got shape")],
