@@ -494,6 +494,17 @@ def test_ratio_without_noise_below_is_a_mean():
     assert ratio.ci_high == pytest.approx(mean.ci_high, rel=0.01)
 
 
+@pytest.mark.filterwarnings("error")
+def test_ratio_over_nothing_has_no_finite_limit():
+    above = np.random.default_rng(0).normal(1, 0.1, 200)
+    ratio = ratio_of_means(above, np.zeros(200), np.arange(200), 0.95, least=0.0)
+    assert math.isnan(ratio.estimate)
+    assert (ratio.ci_low, ratio.ci_high) == (math.inf, math.inf)
+    # Of 0 over 0 nothing is known.
+    ratio = ratio_of_means(np.zeros(200), np.zeros(200), np.arange(200), 0.95, least=0.0)
+    assert (ratio.ci_low, ratio.ci_high) == (0, math.inf)
+
+
 @pytest.mark.parametrize("factor", [1.0, 2.0])
 def test_bias_coverage_and_power(factor):
     results, tests = [], []

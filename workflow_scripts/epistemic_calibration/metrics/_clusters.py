@@ -163,7 +163,10 @@ def ratio_of_means(
         c = n**2 - z**2 * covariance[0, 0]
         root = math.sqrt(max(b**2 - a * c, 0.0))
         if least == 0 and side == 0:
-            return c / (b + root) if c > 0 else 0.0
+            if c <= 0:
+                return 0.0
+            # A denominator of exactly 0 leaves no finite ratio.
+            return c / (b + root) if b + root > 0 else math.inf
         if a <= 0:
             return math.inf if side else -math.inf
         return (b + root) / a if side else (b - root) / a
