@@ -279,31 +279,32 @@ class _Sums:
         )
         self.count = np.bincount(self.bins)
         self._order = np.argsort(self.bins, kind="stable")
-        self._mean_rows = self._sums_of_rows() / self.count[:, None]
+        self._confidences, self._centres = self._mean_rows()
 
     def mean(self, values: np.ndarray) -> np.ndarray:
         return np.bincount(self.bins, weights=values) / self.count
 
     def gap(self) -> np.ndarray:
-        error = self.mean(self.sample.y)[:, None] - self._mean_rows
+        error = self.mean(self.sample.y)[:, None] - self._confidences
         return np.mean(error**2, axis=1) - self.mean(self.sample.uncertainty)
 
     def dispersion(self) -> np.ndarray:
-        # The mean of d_j in the bin is conf_j less the mean of Δ.
-        centres = self._mean_rows - self.mean(self.sample.mean)[:, None]
         squares = np.empty(len(self.bins))
         for index, bins, rows in self._sorted_blocks():
             rows -= self.sample.mean[index, None]
-            rows -= centres[bins]
+            rows -= self._centres[bins]
             squares[index] = np.einsum("nj,nj->n", rows, rows)
         return self.mean(squares) / self.sample.hypotheses.shape[1]
 
-    def _sums_of_rows(self) -> np.ndarray:
-        sums = np.zeros((len(self.count), self.sample.hypotheses.shape[1]))
-        for _, bins, rows in self._sorted_blocks():
+    def _mean_rows(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return means in the bins of h_j, and of d_j = h_j − Δ, which are then 0 where d_j is."""
+        sums, centred = np.zeros((2, len(self.count), self.sample.hypotheses.shape[1]))
+        for index, bins, rows in self._sorted_blocks():
             starts = np.flatnonzero(np.diff(bins, prepend=-1))
             sums[bins[starts]] += np.add.reduceat(rows, starts, axis=0)
-        return sums
+            rows -= self.sample.mean[index, None]
+            centred[bins[starts]] += np.add.reduceat(rows, starts, axis=0)
+        return sums / self.count[:, None], centred / self.count[:, None]
 
     def _sorted_blocks(self) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
         """Yield (indices, bins, rows in float64) of samples in the order of their bins."""
