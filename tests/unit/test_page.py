@@ -282,9 +282,11 @@ def test_notes_of_tables_that_warn_stand_among_the_answers():
     from epistemic_calibration.report.page.run import run_page
 
     run = run_results()
-    run.datasets[0].tables["summary.md"] += "\nWarning: a fit has not converged.\n"
+    notes = ("a fit has not converged.", "pets: few images of a class.")
+    run.datasets[0].tables["summary.md"] += "".join(f"\nWarning: {note}\n" for note in notes)
     answers = run_page(run).partition('id="answers"')[2].partition("</section>")[0]
-    assert "pets: Warning: a fit has not converged." in answers
+    assert "pets: a fit has not converged." in answers
+    assert "pets: few images of a class." in answers and "pets: pets" not in answers
 
 
 @pytest.mark.parametrize("theme", COLORS)

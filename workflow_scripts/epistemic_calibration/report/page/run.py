@@ -191,7 +191,7 @@ class _Page:
             for content in (text for name, text in dataset.tables.items() if name.endswith(".md")):
                 for table in read_markdown(content):
                     warnings += [
-                        f"{dataset.name}: {note}"
+                        _of_dataset(note, dataset.name)
                         for note in table.notes
                         if note.startswith((PARTIAL, WARNING))
                     ]
@@ -248,18 +248,18 @@ class _Page:
                     prefix="two-questions",
                 )
             )
-        if {"accuracy", "eece"} <= set(metrics):
+        if {"ece", "eece"} <= set(metrics):
             charts.append(
                 _charts.method_map(
                     rows,
                     **shared,
                     x="eece",
-                    y="accuracy",
-                    logs=(True, False),
+                    y="ece",
+                    logs=(True, True),
                     title="The paper's map",
                     description=(
-                        "Accuracy against EECE, means over tasks; bars reach one standard "
-                        "deviation over tasks to each side."
+                        "ECE against EECE, means over tasks: both are smallest at the lower left. "
+                        "Bars reach one standard deviation over tasks to each side."
                     ),
                     prefix="paper-map",
                 )
@@ -595,6 +595,12 @@ def bin_shown(found: Mapping[str, Any], total: float | None) -> dict[str, Any]:
         ),
         "inputs": [_input_shown(shown) for shown in found["inputs"]],
     }
+
+
+def _of_dataset(note: str, dataset: str) -> str:
+    """Return a note that warns, with the name of its data set once."""
+    said = note.removeprefix(WARNING).strip()
+    return said if said.startswith(f"{dataset}: ") else f"{dataset}: {said}"
 
 
 def _input_shown(shown: Mapping[str, Any]) -> dict[str, Any]:
