@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from epistemic_calibration.workflow.code_digests import code_of
 from epistemic_calibration.workflow.job_log import Outcome, read_outcome
 from epistemic_calibration.workflow.provenance import (
     fingerprint,
@@ -71,6 +72,7 @@ class Folder:
     def spec(self, **changes):
         source_hashes.cache_clear()
         code_hash.cache_clear()
+        code_of.cache_clear()
         spec = {
             "stage": "scale",
             "where": {"dataset": "digits"},
