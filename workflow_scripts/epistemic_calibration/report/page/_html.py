@@ -58,6 +58,11 @@ class HtmlTable:
     notes: Sequence[str] = ()
     downloads: Sequence[Download] = ()
 
+    def __post_init__(self) -> None:
+        for row in self.rows:
+            if len(row) != len(self.columns):
+                raise ValueError(f"a row of {len(row)} cells under {len(self.columns)} headings")
+
 
 @dataclass(frozen=True)
 class Download:

@@ -369,7 +369,7 @@ def _moves_table(
         "Relative",
     ]
     return HtmlTable(
-        [*headings, "Pairs", "Relative"],
+        headings,
         rows,
         "Every number that both runs have, the largest relative move first",
         notes=["Relative: the difference over the larger of both values."],
