@@ -72,10 +72,11 @@ for _dataset in CONFIG.datasets:
 
 
 onstart:
-    if getattr(workflow.executor_settings, "array_jobs", None) and workflow.nodes < sys.maxsize:
-        # The executor would wait for ever for the members of an array that the limit holds back.
+    if getattr(workflow.executor_settings, "array_jobs", None):
+        # Issue 447 of the plugin: a member waits for the outputs of the first, not for its own.
         raise WorkflowError(
-            "with SLURM job arrays --jobs must be unlimited; to limit jobs add --slurm-array-jobs ''"
+            "--slurm-array-jobs: leave it out; the plugin takes members of an array that end "
+            "before the first one for failed"
         )
     start()
 

@@ -91,7 +91,8 @@ def _in_queue(outputs: Collection[str], through_slurm: bool) -> list[str]:
             f"squeue fails, so whether jobs of an earlier run are still at work here cannot be "
             f"told: {error}"
         ) from None
-    return [job.number for job in jobs if _makes_some_of(job.run, outputs)]
+    numbers = [job.number for job in jobs if _makes_some_of(job.run, outputs)]
+    return sorted(numbers, key=lambda number: [int(part) for part in re.findall(r"\d+", number)])
 
 
 def _makes_some_of(run: str, outputs: Collection[str]) -> bool:
