@@ -17,7 +17,9 @@ MARKDOWN := $(wildcard *.md docs/*.md resources/*.md)
 help: ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1\t/' | expand -t 12
 
-# The locked versions of what a run needs.
+# What a run needs, and what tests and checks need besides, in the locked versions.
+RUN_EXTRAS := benchmark,extended,page,workflow
+DEV_EXTRAS := $(RUN_EXTRAS),cluster,dev,parquet,plot,torchmetrics
 INSTALL = $(BIN)/python -m pip install --quiet --constraint envs/requirements.lock
 # With TORCH=cpu, the same version of PyTorch without CUDA's libraries, from its own index.
 CPU_INDEX := https://download.pytorch.org/whl/cpu
@@ -29,11 +31,11 @@ $(READY): envs/requirements.lock pyproject.toml
 	@[ "$(TORCH)" != cpu ] || \
 	  $(INSTALL) --retries 1 --no-deps --index-url $(CPU_INDEX) torch torchvision || \
 	  echo "$(CPU_INDEX) cannot be reached: PyTorch comes with CUDA's libraries, about 6 GB" >&2
-	$(INSTALL) --editable '.[benchmark,extended,page,workflow]'
+	$(INSTALL) --editable '.[$(RUN_EXTRAS)]'
 	@touch $@
 
 $(READY_DEV): $(READY)
-	$(INSTALL) --editable '.[benchmark,cluster,dev,extended,page,parquet,plot,torchmetrics,workflow]'
+	$(INSTALL) --editable '.[$(DEV_EXTRAS)]'
 	@touch $@
 
 demo: $(READY) ## run the full pipeline on scikit-learn's digits: tables and figures in minutes

@@ -35,8 +35,6 @@ _UNTOLD = (
     "Trying to restart job",
     # Of the plugin for SLURM; where it is an account that lacks, sbatch says so.
     "SLURM run ID:",
-    "Submitted array job with",
-    "Array job submission does not allow for multiple different wildcard combinations",
     "No SLURM account given",
     "No account was given",
     "Unable to guess SLURM account",

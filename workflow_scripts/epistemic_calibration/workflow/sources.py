@@ -19,7 +19,7 @@ _PACKAGE = Path(__file__).resolve().parents[1]
 #: Folder of the stages' scripts and of the package.
 SCRIPTS = _PACKAGE.parent
 # Of Python, and of the environment that it runs in.
-_ROOTS = (Path(sys.prefix).resolve(), Path(sys.base_prefix).resolve())
+_PYTHON = (Path(sys.prefix).resolve(), Path(sys.base_prefix).resolve())
 
 
 @cache
@@ -128,7 +128,7 @@ def not_listed(path: Path, base_dir: Path) -> str:
 def is_of_the_environment(path: Path) -> bool:
     """Return whether a resolved path lies in Python or its libraries."""
     installed = {"site-packages", "dist-packages"} & set(path.parts)
-    return bool(installed) or any(path.is_relative_to(root) for root in _ROOTS)
+    return bool(installed) or any(path.is_relative_to(root) for root in _PYTHON)
 
 
 def check_loaded(expected: Mapping[str, str], base_dir: Path, new: Collection[str] = ()) -> None:

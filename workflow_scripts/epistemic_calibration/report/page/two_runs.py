@@ -119,25 +119,32 @@ def moves_of_runs(a: RunFolder, b: RunFolder) -> pd.DataFrame:
         If a file of predictions cannot be read; the message names it.
     """
     table = moves(a.scores, b.scores).assign(interval_over="tasks")
-    chosen = table["metric"] == _COMPARED
-    for row, dataset, method in table.loc[chosen, ["dataset", "method"]].itertuples():
-        if interval := _interval_over_inputs(a, b, dataset, method):
-            table.loc[row, ["low", "high"]] = interval
-            table.loc[row, "interval_over"] = "inputs"
+    compared = table[table["metric"] == _COMPARED]
+    for dataset, methods in compared.groupby("dataset")["method"]:
+        of_task = _shared_labels(a, b, dataset)
+        for row, method in methods.items() if of_task else ():
+            if interval := _interval_over_inputs(a, b, dataset, method, of_task):
+                table.loc[row, ["low", "high"]] = interval
+                table.loc[row, "interval_over"] = "inputs"
     return table
 
 
+def _shared_labels(a: RunFolder, b: RunFolder, dataset: str) -> dict[str, np.ndarray]:
+    """Return the test labels of each task; none where the runs have other test inputs."""
+    names = ("y_test", "class_names", "test_rows")
+    labels = [_arrays(run.folder / dataset / "labels.npz", *names) for run in (a, b)]
+    if not _alike(labels, *names):
+        return {}
+    tasks = task_names([str(name) for name in labels[0]["class_names"]])
+    return {task: labels[0]["y_test"] == k for k, task in enumerate(tasks)}
+
+
 def _interval_over_inputs(
-    a: RunFolder, b: RunFolder, dataset: str, method: str
+    a: RunFolder, b: RunFolder, dataset: str, method: str, of_task: Mapping[str, np.ndarray]
 ) -> tuple[float, float] | None:
     """Return the interval of the difference in the corrected TECE, B less A, if there is one."""
     from epistemic_calibration.metrics import compare_mean_corrected_errors
 
-    labels = [_arrays(run.folder / dataset / "labels.npz") for run in (a, b)]
-    if not _alike(labels, "y_test", "class_names", "test_rows"):
-        return None
-    names = task_names([str(name) for name in labels[0]["class_names"]])
-    of_task = {name: labels[0]["y_test"] == k for k, name in enumerate(names)}
     seeds = [
         set(scores.loc[(scores["dataset"] == dataset) & (scores["method"] == method), "seed"])
         for scores in (a.scores, b.scores)
@@ -145,7 +152,7 @@ def _interval_over_inputs(
     y_true, predictions, bins = [], {"b": [], "a": []}, {"b": [], "a": []}
     for seed in sorted(set.intersection(*seeds)):
         path = f"{dataset}/seed{seed}/scores/{method}.npz"
-        found = [_arrays(run.folder / path) for run in (b, a)]
+        found = [_arrays(run.folder / path, "mean_prediction", "bins") for run in (b, a)]
         if not _alike(found, "tasks"):
             return None
         y_true += [of_task[task] for task in found[0]["tasks"]]
@@ -158,14 +165,14 @@ def _interval_over_inputs(
     return difference.ci_low, difference.ci_high
 
 
-def _arrays(path: Path) -> dict[str, Any]:
-    """Return the arrays of a result, and the tasks of their rows; nothing if it is not there."""
+def _arrays(path: Path, *names: str) -> dict[str, Any]:
+    """Return arrays of a result, and the tasks of their rows; nothing if it is not there."""
     if not path.is_file():
         return {}
     try:
         with np.load(path, allow_pickle=False) as file:
-            arrays = {name: file[name] for name in file.files}
-        record = json.loads(str(arrays["provenance"]))
+            arrays = {name: file[name] for name in names}
+            record = json.loads(str(file["provenance"]))
     except (OSError, ValueError, KeyError, BadZipFile) as error:
         raise ValueError(f"{path} cannot be read: {error}") from error
     return {**arrays, "tasks": record.get("tasks", [])}
