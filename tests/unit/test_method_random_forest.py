@@ -12,16 +12,40 @@ RNG = np.random.default_rng(0)
 X = RNG.standard_normal((600, 5)).astype(np.float32)
 Y = (X[:, 0] + RNG.standard_normal(600) > 0).astype(np.uint8)
 X_TEST = RNG.standard_normal((200, 5)).astype(np.float32)
+Y_TEST = X_TEST[:, 0] + RNG.standard_normal(200) > 0
 
 
-@pytest.mark.parametrize(("n_train", "levels"), [(600, None), (600, 256)])
-def test_unquantised_hypotheses_are_the_trees_of_scikit_learn(n_train, levels):
-    ours = RandomForest(n_estimators=10, max_feature_levels=levels, random_state=3)
-    hypotheses = ours.fit(X[:n_train], Y[:n_train]).sample_hypotheses(X_TEST)
-    forest = RandomForestClassifier(10, min_samples_leaf=5, random_state=3)
-    trees = forest.fit(X[:n_train], Y[:n_train]).estimators_
-    expected = np.stack([tree.predict_proba(X_TEST)[:, 1] for tree in trees], axis=1)
-    assert np.array_equal(hypotheses, expected)
+def test_forests_are_like_those_of_scikit_learn():
+    # Means over 30 seeds of what is scored, each with its own sample and features.
+    def errors(hypotheses):
+        mean = hypotheses.mean(axis=1)
+        return mean.mean(), hypotheses.var(axis=1).mean(), np.mean((mean - Y_TEST) ** 2)
+
+    ours, theirs = [], []
+    for seed in range(30):
+        method = RandomForest(n_estimators=20, random_state=seed).fit(X, Y)
+        ours.append(errors(method.sample_hypotheses(X_TEST)))
+        forest = RandomForestClassifier(20, min_samples_leaf=5, random_state=seed).fit(X, Y)
+        trees = [tree.predict_proba(X_TEST)[:, 1] for tree in forest.estimators_]
+        theirs.append(errors(np.stack(trees, axis=1)))
+    difference = np.mean(ours, axis=0) - np.mean(theirs, axis=0)
+    error = np.hypot(np.std(ours, axis=0, ddof=1), np.std(theirs, axis=0, ddof=1)) / np.sqrt(30)
+    assert np.all(np.abs(difference) < 3.5 * error)
+    # So small a difference that it would show if the trees were others.
+    assert np.all(error < 0.02 * np.mean(theirs, axis=0))
+
+
+@pytest.mark.parametrize("levels", [None, 16])
+def test_tasks_share_ranks_and_nothing_else(levels, monkeypatch):
+    monkeypatch.setattr(random_forest, "MIN_SAMPLES_OF_LEVELS", 0)
+    tasks = np.column_stack([Y, 1 - Y, Y])
+    parameters = {"n_estimators": 5, "max_feature_levels": levels}
+    together = RandomForest.fit_predict_tasks(
+        X, tasks, X_TEST, parameters=parameters, random_states=[3, 4, 5]
+    )
+    for labels, seed, predictions in zip(tasks.T, [3, 4, 5], together, strict=True):
+        alone = RandomForest(**parameters, random_state=seed).fit(X, labels)
+        assert np.array_equal(predictions.hypotheses, alone.sample_hypotheses(X_TEST))
 
 
 @pytest.fixture
@@ -84,4 +108,4 @@ def test_a_training_set_of_one_class(label):
 
 def test_depth_is_limited():
     method = RandomForest(n_estimators=5, max_depth=1).fit(X, Y)
-    assert max(tree.get_depth() for tree in method.forest_.estimators_) == 1
+    assert [len(tree.feature) for tree in method.trees_] == [3] * 5

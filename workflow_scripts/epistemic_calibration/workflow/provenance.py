@@ -37,6 +37,7 @@ _MODULES = {
     "laplace-torch": "laplace",
     "gpytorch": "gpytorch",
     "pandas": "pandas",
+    "numba": "numba",
 }
 _PACKAGES = (*_MODULES, "snakemake")
 _RECEIPT = {"fingerprint", "sha256", "signature", "made_with", "warnings"}
