@@ -8,9 +8,9 @@ From each room, the modules behind one kind of number, as many lines are drawn, 
 one mutation: a comparison, an operator, a number, a condition, a slice, a sign changed, or a call,
 a keyword or an assignment left out. Texts, annotations and what is raised or warned of stay as they
 are. The mutated line is put into a copy of the project, and the unit tests that execute it run
-there: those of the test files closest to the module, the fastest first, then the rest of these
-files. A mutation that no test notices has survived: it changes nothing that matters, or the tests
-have a hole.
+there: those of the test files closest to the module, the fastest first, and of further files until
+one executes it. A mutation that no test notices has survived: it changes nothing that matters, or
+the tests have a hole.
 
 Each finished mutation is a line in ``FOLDER/mutations.jsonl``, and a run goes on where the last
 one stopped. Needs the package coverage, and a system with fork.
@@ -456,9 +456,11 @@ class Laboratory:
     def test_files(self, file: str) -> list[Path]:
         """Return the test files that import a module, the closest first.
 
-        That is the file named after the module, then those that name most of what it defines.
+        That is the file named after the module, then those that name most of what it defines. A
+        module that is found by its name is imported with its package.
         """
         path = ROOT / file
+        by_name = path.parent / "__init__.py"
         body = ast.parse((self.copy / file).read_bytes()).body
         defined = {node.name for node in body if isinstance(node, ast.FunctionDef | ast.ClassDef)}
 
@@ -467,17 +469,20 @@ class Laboratory:
             named = test.stem.endswith(f"_{path.stem.strip('_')}")
             return not named, -len(defined & words), len(source_files(test))
 
-        reach = [test for test in self.tests if path in source_files(test)]
-        return sorted(reach, key=distance)[: self.n_files]
+        sources = {test: source_files(test) for test in self.tests}
+        reach = [test for test, files in sources.items() if path in files]
+        reach = reach or [test for test, files in sources.items() if by_name in files]
+        return sorted(reach, key=distance)
 
     def judge(self, mutations: list[Mutation]) -> Iterator[dict]:
         """Yield what the tests say of mutations, those first that are caught first."""
         found = {m: {"result": "survived", "executed_by": 0, "caught_by": ""} for m in mutations}
         files = {m: self.test_files(m.file) for m in mutations}
-        for rank in range(self.n_files):
+        for rank in range(max(map(len, files.values()), default=0)):
             by_test = defaultdict(list)
-            for mutation in found:
-                if rank < len(files[mutation]):
+            for mutation, said in found.items():
+                enough = rank >= self.n_files and said["executed_by"] > 0
+                if rank < len(files[mutation]) and not enough:
                     by_test[files[mutation][rank]].append(mutation)
             for test, group in sorted(by_test.items(), key=lambda pair: -len(pair[1])):
                 print(f"  {len(group)} × {test.relative_to(ROOT)}", flush=True)
@@ -582,7 +587,10 @@ class Laboratory:
             self._write({**said, "result": result, "caught_by": judge.caught_by})
             return 0
 
-        if items:
+        if session.testsfailed:
+            # The file could not even be imported.
+            self._write({**said, "result": "caught", "caught_by": "imports"})
+        elif items:
             status = self._child(work)
             if status:
                 over = -status in (signal.SIGPROF, signal.SIGALRM)
@@ -699,7 +707,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--mutations", type=int, default=120)
-    parser.add_argument("--files", type=int, default=8, help="test files per module (default 8)")
+    parser.add_argument(
+        "--files", type=int, default=8, help="test files per module (8), if one executes it"
+    )
     parser.add_argument(
         "--budget", type=float, default=120, help="processor seconds per mutation (default 120)"
     )

@@ -70,6 +70,10 @@ def test_the_method_keeps_its_arrays():
         ({"prediction": HYPOTHESES}, "prediction has shape (6, 4), expected (6,)"),
         ({"prediction": 0.5}, "prediction has shape (), expected (6,)"),
         (
+            {"prediction": HYPOTHESES[:, :2]},
+            "prediction has shape (6, 2), expected (6,); give the column [:, 1]",
+        ),
+        (
             {"epistemic_uncertainty": np.zeros(7)},
             "epistemic_uncertainty has shape (7,), expected (6,)",
         ),
@@ -102,5 +106,7 @@ def test_the_method_keeps_its_arrays():
     ],
 )
 def test_faults_name_the_task_the_array_and_what_is_expected(changes, message):
-    with pytest.raises(MethodError, match=re.escape(f"task cat: {message}")):
+    with pytest.raises(MethodError, match=re.escape(f"task cat: {message}")) as caught:
         check_predictions(changed(**changes), n_samples=6, task="cat")
+    # Said of probabilities of both classes only.
+    assert ("column" in str(caught.value)) == ("column" in message)

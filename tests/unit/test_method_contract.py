@@ -3,16 +3,19 @@
 import inspect
 import subprocess
 import sys
+from pathlib import Path
 from typing import Annotated, Literal, get_args, get_origin, get_type_hints
 
 import numpy as np
 import pydantic
 import pytest
+import yaml
 
 from epistemic_calibration.latents._neighbors import nearest_neighbors
 from epistemic_calibration.methods import available_methods, load_method
 from epistemic_calibration.methods.base import Predictions
 
+ROOT = Path(__file__).resolve().parents[2]
 METHODS = available_methods()
 N_TRAIN, N_TEST, N_FEATURES = 60, 25, 3
 
@@ -93,12 +96,27 @@ def test_parameters_are_kept(method_class):
     assert method.random_state == 7
 
 
+@pytest.mark.parametrize("file", ["config.yaml", "config/extended.yaml"])
+def test_the_configuration_states_the_defaults(file):
+    config = yaml.safe_load((ROOT / file).read_text(encoding="utf-8"))
+    entries = config["methods"] | config.get("controls", {})
+    stated = 0
+    for name, entry in entries.items():
+        parameters = dict(entry or {})
+        defaults = load_method(parameters.pop("method", name)).default_parameters()
+        for parameter, value in parameters.items():
+            default = defaults[parameter]
+            assert value == (list(default) if isinstance(default, tuple) else default), parameter
+            stated += 1
+    assert stated > 20
+
+
 @pytest.mark.parametrize("name", METHODS)
 def test_reading_the_class_imports_nothing_heavy(name):
     code = (
         "import sys; from epistemic_calibration.methods import load_method; "
         f"load_method({name!r}).default_parameters(); "
-        "print(*sorted({'torch', 'sklearn', 'scipy', 'laplace'} & set(sys.modules)))"
+        "print(*sorted({'torch', 'sklearn', 'scipy', 'laplace', 'numba'} & set(sys.modules)))"
     )
     done = subprocess.run(
         [sys.executable, "-c", code],

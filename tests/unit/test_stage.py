@@ -1,6 +1,7 @@
 """A step runs on checked inputs, and what it has written gets receipts, or nothing does."""
 
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -135,6 +136,17 @@ def test_a_failing_step_leaves_no_receipt_and_its_reason_at_the_end_of_the_log(f
     )
     expected = Outcome("failed", f"scale.py, line {line}: RuntimeError: out of luck")
     assert read_outcome("log.txt") == expected
+    assert receipts(folder) == []
+
+
+@pytest.mark.fault
+def test_an_interrupted_step_says_so_without_a_traceback(folder):
+    folder.write_script("raise KeyboardInterrupt")
+    done = folder.run(folder.spec())
+    assert done.returncode == 128 + signal.SIGINT
+    assert done.stdout == done.stderr == ""
+    assert "interrupted after" in folder.log()
+    assert "Traceback" not in folder.log()
     assert receipts(folder) == []
 
 

@@ -175,6 +175,13 @@ def test_minimum_detectable_of_skewed_estimates(size, prevalence):
     assert power == pytest.approx(0.8, abs=0.02 + 3 * 0.012)
 
 
+def test_the_noise_of_bins_is_that_of_their_labels():
+    labels, p = np.array([0, 1, 0, 2]), np.array([0.5, 0.2, 0.1, 0.0])
+    noise = noise_of_bins(lambda t: p * (1 - p) + t, labels)
+    assert noise(0.0) == pytest.approx(np.hypot(0.25 + 0.09, 0.16))
+    assert noise(1.0) == pytest.approx(np.linalg.norm([2.34, 1.16, 1]))
+
+
 @pytest.mark.parametrize("t", [0.0, 0.04])
 def test_cumulants_are_those_of_all_labels(t):
     # Every P(Y = 1) is off by 0 or 0.2, towards one half: nothing else leaves probabilities.

@@ -236,6 +236,8 @@ def test_squares_of_means_by_pairs_of_groups():
     at_zero = squares_of_means([(shifted_values, bins, groups)], 0.95)
     assert at_zero.estimate < 0
     assert at_zero.standard_error**2 == pytest.approx(variance)
+    # Which is what could be seen: the same, whatever the means.
+    assert result.minimum_detectable == pytest.approx(at_zero.minimum_detectable)
 
 
 def test_squares_of_means_of_single_samples_is_the_corrected_error():

@@ -562,7 +562,7 @@ class Minibatches:
         self.n_networks = len(seeds)
         self.orders = [np.random.Generator(bit_generator(s, "order")) for s in seeds]
         self.losses = np.full(self.n_networks, np.nan)
-        self.steps = {}
+        self.steps: dict[int, MinibatchStep]
 
     def allocate(self, *shape: int) -> None:
         """Make all that is trained, its gradients, and what Adam keeps; all are 0."""
