@@ -6,7 +6,6 @@ import pytest
 
 from epistemic_calibration.workflow.slurm import (
     end_of_job,
-    log_of_job,
     parse_queue,
     patient,
     refusal_of_job,
@@ -74,17 +73,6 @@ def test_a_job_that_sbatch_refuses_has_its_words():
     array = said.replace("failed. The", "failed for array job submission (tasks 1-3). The", 1)
     assert refusal_of_job(array) == expected
     assert refusal_of_job("something else") == ""
-
-
-def test_the_log_of_a_member_of_an_array_is_found_where_it_is(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    folder = tmp_path / ".snakemake" / "slurm_logs" / "rule_scores"
-    folder.mkdir(parents=True)
-    (folder / "7_1.log").touch()
-    expected = ".snakemake/slurm_logs/rule_scores/7_1.log"
-    assert str(log_of_job(folder / "0_eknn" / "7_1.log")) == expected
-    assert str(log_of_job(folder / "7_1.log")) == expected
-    assert str(log_of_job("results/logs/a.log")) == "results/logs/a.log"
 
 
 def test_jobs_of_a_folder_are_those_of_snakemake_that_have_not_ended(tmp_path):

@@ -19,7 +19,7 @@ from snakemake_interface_logger_plugins.common import LogEvent
 from epistemic_calibration.workflow.job_log import read_outcome
 from epistemic_calibration.workflow.job_warnings import merged
 from epistemic_calibration.workflow.provenance import read_receipt
-from epistemic_calibration.workflow.slurm import end_of_job, log_of_job, refusal_of_job
+from epistemic_calibration.workflow.slurm import end_of_job, refusal_of_job
 from epistemic_calibration.workflow.warning_text import sentences
 
 # What is in the log file, and tells a user nothing. Messages have no event of their own here.
@@ -181,7 +181,7 @@ class Screen:
             return f"Stopped: {what}"
         job = self._known.get(record.jobid)
         outcome = read_outcome(record.log[0]) if record.log else None
-        logs = [log_of_job(path) for path in record.log]
+        logs = [_from_here(path) for path in record.log]
         reason = outcome.reason if outcome else ""
         if job is not None and record.rule_msg:
             asked = job.resources
@@ -288,3 +288,9 @@ def _clock(seconds: float) -> str:
     minutes, rest = divmod(int(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+
+
+def _from_here(path: Any) -> Path:
+    """Return a path relative to the working folder, where it lies in it."""
+    path = Path(path)
+    return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path

@@ -90,6 +90,8 @@ def parse_queue(table: str, folder: str | Path) -> list[QueuedJob]:
 def end_of_job(message: str, log: str | Path | None, rule: str, asked: Mapping[str, Any]) -> str:
     """Return why SLURM ended a job, and which option mends it, or nothing where it has not.
 
+    Of a job that could not be submitted, what sbatch or the plugin says.
+
     Parameters
     ----------
     message : str
@@ -159,17 +161,6 @@ def patient(query: Callable[..., Any], tell: Callable[[str], None]) -> Callable[
         return (states, seconds) if answered else ({}, 0.0)
 
     return patient_query
-
-
-def log_of_job(path: str | Path) -> Path:
-    """Return where SLURM's log of a job is, relative where it lies in the working folder.
-
-    The plugin (2.8) names a folder too many for the members of an array.
-    """
-    path = Path(path)
-    if not path.exists() and (of_array := path.parent.parent / path.name).exists():
-        path = of_array
-    return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
 
 
 def _tail(log: str | Path | None) -> str:
