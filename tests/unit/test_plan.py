@@ -17,6 +17,8 @@ from epistemic_calibration.scoring._resamples import (
 )
 from epistemic_calibration.workflow.config import resolve_config
 from epistemic_calibration.workflow.plan import Plan, stages
+from epistemic_calibration.workflow.provenance import write_receipt
+from epistemic_calibration.workflow.status import MethodStatus
 
 ROOT = Path(__file__).parents[2]
 SHIPPED = yaml.safe_load((ROOT / "config.yaml").read_text())
@@ -186,6 +188,32 @@ def test_chunks_cover_all_tasks_once(size, n_chunks):
     chunks = plan(lambda c: c.update(tasks_per_job=size)).task_chunks("digits")
     assert len(chunks) == n_chunks
     assert [task for chunk in chunks for task in chunk] == [str(k) for k in range(10)]
+
+
+def test_finished_scores_are_those_that_are_current(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    of_digits = plan(base_dir=tmp_path)
+    folder = Path("results/digits/seed0/scores")
+    folder.mkdir(parents=True)
+    for method, others in (("eknn", ""), ("laplace", "0"), ("centroids", None)):
+        (folder / f"{method}.csv").write_text("task,metric,value\n")
+        if others is not None:
+            asked = of_digits.fingerprint("scores", method=method, **DIGITS)
+            write_receipt(folder / f"{method}.csv", others + asked)
+    # The second was made from another spec, the third by a job that did not finish.
+    assert of_digits.finished_scores("digits") == {(0, "eknn"): f"{folder}/eknn.csv"}
+
+
+def test_failures_are_those_of_methods_that_have_failed(tmp_path, monkeypatch):
+    states = {"eknn": "failed", "laplace": "done", "centroids": "stopped"}
+    monkeypatch.setattr(
+        "epistemic_calibration.workflow.status.dataset_status",
+        lambda plan, dataset: [
+            MethodStatus(name, 0, state, 0, 10, reason=f"{name}'s")
+            for name, state in states.items()
+        ],
+    )
+    assert plan(base_dir=tmp_path).failures("digits") == {"eknn": "eknn's"}
 
 
 def test_predictions_are_told_by_content(tmp_path):

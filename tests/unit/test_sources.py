@@ -19,6 +19,8 @@ from epistemic_calibration.workflow.sources import (
     check_loaded,
     check_sources,
     code_hash,
+    files_below,
+    is_of_the_environment,
     source_files,
     source_hashes,
 )
@@ -325,3 +327,18 @@ def test_answers_are_of_the_content_alone(tmp_path, monkeypatch):
         os.utime(path, (0, 0))
         digests.add(code_digests.code_of(path).sha256)
     assert len(digests) == 2
+
+
+def test_hidden_files_and_bytecode_are_not_among_those_of_a_folder(tmp_path):
+    paths = ["b.py", "a/c.csv", ".git/config", "a/.hidden/d.py", "a/__pycache__/b.pyc", ".e.py"]
+    for path in paths:
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text("")
+    assert files_below(tmp_path) == [tmp_path / "a" / "c.csv", tmp_path / "b.py"]
+
+
+def test_what_is_of_the_environment(tmp_path):
+    # Of the standard library, installed here, and installed for another Python.
+    for path in (os.__file__, pytest.__file__, "/somewhere/site-packages/mine.py"):
+        assert is_of_the_environment(Path(path).resolve())
+    assert not is_of_the_environment(tmp_path / "mine.py")

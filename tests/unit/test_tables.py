@@ -189,7 +189,7 @@ def test_by_eece_ranks_by_eece_and_leaves_controls_unranked():
 def test_by_eece_keeps_a_method_without_scores():
     table = by_eece.make(drop(make_scores(), method="mine"), "cifar10", METHODS)
     assert table.cells.index[-1] == "mine"
-    assert table.cells.loc["mine", "n_tasks"] == 0
+    assert table.cells.loc["mine", ["n_tasks", "n_seeds"]].tolist() == [0, 0]
     assert table.text.loc[METHODS["mine"]["label"], "EECE"] == "—"
     assert "Partial: 18 scores missing" in table.notes[-1]
 
@@ -303,6 +303,11 @@ def test_markdown_rows_have_as_many_cells_as_the_heading():
     table = [line.replace(r"\|", "") for line in lines if line.startswith("|")]
     assert len(table) == 2 + 15
     assert {line.count("|") for line in table} == {7}
+
+
+def test_markdown_keeps_the_digits_of_numbers():
+    shown = _table.markdown(pd.DataFrame({"score": ["0.10", "1e5", "007"]}), [])
+    assert [line.strip("| ") for line in shown.splitlines()[2:]] == ["0.10", "1e5", "007"]
 
 
 def test_estimates_of_all_tasks_stand_in_no_mean_over_tasks():

@@ -236,6 +236,26 @@ def test_squares_of_means_by_pairs_of_groups():
     at_zero = squares_of_means([(shifted_values, bins, groups)], 0.95)
     assert at_zero.estimate < 0
     assert at_zero.standard_error**2 == pytest.approx(variance)
+    # An error adds that of a linear form of residuals, and of which inputs lie in a bin.
+    share = counts.sum(axis=0) / 40
+    means = np.array(
+        [
+            np.mean(
+                [
+                    values[i] * values[k]
+                    for i, k in itertools.permutations(np.flatnonzero(bins == m), 2)
+                    if groups[i] != groups[k]
+                ]
+            )
+            for m in range(3)
+        ]
+    )
+    assert np.all(means > 0)
+    influence = sums @ (2 * weights * np.sqrt(means) * counts.sum(axis=0))
+    influence -= (sums * counts) @ (2 * weights * np.sqrt(means))
+    influence += counts @ ((means - share @ means) / 40)
+    added = influence @ influence
+    assert result.standard_error**2 == pytest.approx(variance + added)
     # Which is what could be seen: the same, whatever the means.
     assert result.minimum_detectable == pytest.approx(at_zero.minimum_detectable)
 

@@ -1,5 +1,7 @@
 """What is outside [0, 1], or on the wrong side of an edge, by rounding only."""
 
+import inspect
+
 import numpy as np
 import pytest
 
@@ -68,3 +70,24 @@ def test_level_sets_of_computed_rows():
         0.04
     )
     assert metrics.true_epistemic_calibration_error([0, 1], [[0.3], [0.3 + 1e-9]]) > 0.28
+
+
+PUBLIC = [name for name in metrics.__all__ if callable(getattr(metrics, name))]
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_functions_agree_on_their_defaults(name):
+    """Estimates with the defaults are of the same bins and the same level."""
+    expected = {"random_state": 0, "confidence_level": 0.95}
+    found = {
+        parameter: value.default
+        for parameter, value in inspect.signature(getattr(metrics, name)).parameters.items()
+        if value.default is not inspect.Parameter.empty
+    }
+    if found.get("binning") == "nested":
+        expected["n_bins"] = 50
+    elif found.get("binning") == "kmeans":
+        # The paper's.
+        expected["n_bins"] = 100
+    for parameter in expected.keys() & found.keys():
+        assert found[parameter] == expected[parameter], parameter
