@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from epistemic_calibration import metrics
+from epistemic_calibration.metrics.second_order import contributions
 
 
 def test_probabilities_outside_by_rounding_are_clipped():
@@ -72,16 +73,16 @@ def test_level_sets_of_computed_rows():
     assert metrics.true_epistemic_calibration_error([0, 1], [[0.3], [0.3 + 1e-9]]) > 0.28
 
 
-PUBLIC = [name for name in metrics.__all__ if callable(getattr(metrics, name))]
+PUBLIC = [getattr(metrics, name) for name in metrics.__all__]
 
 
-@pytest.mark.parametrize("name", PUBLIC)
-def test_functions_agree_on_their_defaults(name):
+@pytest.mark.parametrize("function", [f for f in (*PUBLIC, contributions) if callable(f)])
+def test_functions_agree_on_their_defaults(function):
     """Estimates with the defaults are of the same bins and the same level."""
     expected = {"random_state": 0, "confidence_level": 0.95}
     found = {
         parameter: value.default
-        for parameter, value in inspect.signature(getattr(metrics, name)).parameters.items()
+        for parameter, value in inspect.signature(function).parameters.items()
         if value.default is not inspect.Parameter.empty
     }
     if found.get("binning") == "nested":

@@ -561,7 +561,7 @@ class Minibatches:
         self.loss = loss
         self.n_networks = len(seeds)
         self.orders = [np.random.Generator(bit_generator(s, "order")) for s in seeds]
-        self.losses = np.full(self.n_networks, np.nan)
+        self.losses: np.ndarray
         self.steps: dict[int, MinibatchStep]
 
     def allocate(self, *shape: int) -> None:
