@@ -1,6 +1,5 @@
 """The index of rules finds what Snakemake's own does."""
 
-
 import pytest
 from snakemake.io import IOFile
 from snakemake.output_index import OutputIndex
