@@ -9,6 +9,7 @@ import threading
 import uuid
 from pathlib import Path
 
+import snakemake.dag
 from snakemake.common.configfile import load_configfile
 from snakemake.dag import DAG
 from snakemake.exceptions import WorkflowError
@@ -41,6 +42,7 @@ from epistemic_calibration.workflow.manifest import append_manifest
 from epistemic_calibration.workflow.other_runs import jobs_still_at_work, note_run_in_queue
 from epistemic_calibration.workflow.plan import Plan, stages
 from epistemic_calibration.workflow.provenance import is_finished, receipt_path, write_spec
+from epistemic_calibration.workflow.rule_index import RuleIndex
 from epistemic_calibration.workflow.screen import Screen, closing_text, warnings_of
 from epistemic_calibration.workflow.slurm import patient
 
@@ -179,13 +181,14 @@ async def update_needrun(dag, *args, **kwargs):
     for path in (path for job in forced if job in needed for path in job.output):
         # What is finished would be left as it is.
         receipt_path(path).unlink(missing_ok=True)
+    # The jobs of one method have one spec.
+    specs = {job.params.spec: asked for job, *asked in jobs_of_stages(dag) if job in needed}
     unwritten = {}
-    for job, stage, where in jobs_of_stages(dag):
-        if job in needed:
-            try:
-                write_spec(plan.spec(stage, **where))
-            except OSError as error:
-                unwritten[job.params.spec] = error.strerror
+    for path, (stage, where) in specs.items():
+        try:
+            write_spec(plan.spec(stage, **where))
+        except OSError as error:
+            unwritten[path] = error.strerror
     if unwritten:
         path, reason = next(iter(unwritten.items()))
         more = f", nor can {len(unwritten) - 1} more" if len(unwritten) > 1 else ""
@@ -271,6 +274,7 @@ async def no_check(dag, job, outputs):
 
 
 DAG.init, DAG.update_needrun = init, update_needrun
+snakemake.dag.OutputIndex = RuleIndex
 Job.cleanup, Job.remove_existing_output = cleanup, remove_existing_output
 # Snakemake compares times of inputs and outputs whatever rerun-triggers says, and removes what a
 # job has made of a file that is dated in the future.
@@ -437,6 +441,12 @@ if (
 # GPUs that a job asks for where its work can use one.
 GPU = int(CONFIG.device == "cuda")
 
+
+def gpus_of_fit(wildcards):
+    """How many GPUs a fit asks for."""
+    return GPU if "device" in plan.entries[wildcards.method].parameters else 0
+
+
 # Jobs run the Python that runs Snakemake, whatever the shell's PATH says; with conda
 # environments, each job runs the Python of its own.
 if os.pathsep in str(Path(sys.executable).parent):
@@ -469,7 +479,13 @@ wildcard_constraints:
 
 def spec(stage, **where):
     """The one parameter of a job: the file of its spec, everything that determines its outputs."""
-    return lambda wildcards: plan.spec_path(stage, **{**dict(wildcards.items()), **where})
+
+    def path(wildcards):
+        # The tasks of a method have one spec, whichever of them a job fits.
+        given = {name: value for name, value in wildcards.items() if name != "task"}
+        return plan.spec_path(stage, **{**given, **where})
+
+    return path
 
 
 def growing(amount):
@@ -630,12 +646,29 @@ def dataset_results(dataset):
     ]
 
 
-# A job array asks for what its first member asks, so that methods that can use a GPU need
-# rules of their own.
-FIT_RULES = {
-    "hypotheses": [n for n in plan.fitted if "device" not in plan.entries[n].parameters],
-    "network_hypotheses": [n for n in plan.fitted if "device" in plan.entries[n].parameters],
-}
+def fits(dataset):
+    """The rules that fit the tasks of a data set.
+
+    Which tasks a job fits is known only from the configuration, so each chunk is a rule of its
+    own. Where each is of one task, a wildcard does: thousands of rules would take longer than their
+    jobs.
+
+    Yields
+    ------
+    name, part : str
+        Of the rule, and what the names of its logs have, as `plan.fits` returns it.
+    tasks : list of str
+        Of a job, as the names of its outputs have them.
+    shown : str
+        The tasks, as its message has them.
+    """
+    if CONFIG.tasks_per_job == 1:
+        # The constraint stands here alone, since Snakemake reads patterns anew for every job.
+        task = f"{{task,{any_of(plan.tasks(dataset))}}}"
+        yield f"hypotheses_{dataset}", "{task}", [task], "{wildcards.task}"
+    else:
+        for part, chunk in plan.fits(dataset).items():
+            yield f"hypotheses_{dataset}_{part}", part, chunk, ", ".join(chunk)
 
 
 def neighbors_file(dataset):

@@ -1,40 +1,37 @@
-# A job fits one method on a chunk of a data set's tasks and writes a file for each. The
-# chunks of a data set are known only from the configuration, so each is a rule of its own.
+# A job fits one method on a chunk of a data set's tasks and writes a file for each.
 for _dataset in DATASETS:
-    for _number, _chunk in enumerate(plan.task_chunks(_dataset)):
+    for _name, _part, _tasks, _shown in fits(_dataset):
 
-        for _kind, _names in FIT_RULES.items():
-
-            rule:
-                name:
-                    f"{_kind}_{_dataset}_{_number}"
-                input:
-                    latents=f"results/{_dataset}/seed{{seed}}/latents.npz",
-                    neighbors=neighbors_file(_dataset),
-                output:
-                    task_files(_dataset, _chunk),
-                log:
-                    f"results/logs/{_dataset}/seed{{seed}}/hypotheses/{{method}}.{_number}.log",
-                benchmark:
-                    f"results/benchmarks/{_dataset}/seed{{seed}}/hypotheses/{{method}}.{_number}.tsv"
-                wildcard_constraints:
-                    method=any_of(_names),
-                # The longest jobs start first, so that no core waits for the last of them.
-                priority: 50
-                conda:
-                    "../envs/torch.yaml"
-                threads: CONFIG.threads
-                resources:
-                    gpu=GPU if _kind == "network_hypotheses" else 0,
-                    mem_mb=growing(4000),
-                    runtime=growing(240),
-                params:
-                    spec=spec("hypotheses", dataset=_dataset),
-                message:
-                    f"Fitting {{wildcards.method}} on {_dataset}, seed {{wildcards.seed}}: {', '.join(_chunk)}"
-                shell:
-                    python("hypotheses.py")
-                    + " --latents {input.latents:q} --neighbors {input.neighbors:q} --hypotheses {output:q}"
+        rule:
+            name:
+                _name
+            input:
+                latents=f"results/{_dataset}/seed{{seed}}/latents.npz",
+                neighbors=neighbors_file(_dataset),
+            output:
+                task_files(_dataset, _tasks),
+            log:
+                f"results/logs/{_dataset}/seed{{seed}}/hypotheses/{{method}}.{_part}.log",
+            benchmark:
+                f"results/benchmarks/{_dataset}/seed{{seed}}/hypotheses/{{method}}.{_part}.tsv"
+            wildcard_constraints:
+                method=any_of(plan.fitted),
+            # The longest jobs start first, so that no core waits for the last of them.
+            priority: 50
+            conda:
+                "../envs/torch.yaml"
+            threads: CONFIG.threads
+            resources:
+                gpu=gpus_of_fit if GPU else 0,
+                mem_mb=growing(4000),
+                runtime=growing(240),
+            params:
+                spec=spec("hypotheses", dataset=_dataset),
+            message:
+                f"Fitting {{wildcards.method}} on {_dataset}, seed {{wildcards.seed}}: {_shown}"
+            shell:
+                python("hypotheses.py")
+                + " --latents {input.latents:q} --neighbors {input.neighbors:q} --hypotheses {output:q}"
 
 
 # Only where there are any: each file of hypotheses would be looked for among its outputs.

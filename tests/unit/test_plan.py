@@ -216,6 +216,17 @@ def test_failures_are_those_of_methods_that_have_failed(tmp_path, monkeypatch):
     assert plan(base_dir=tmp_path).failures("digits") == {"eknn": "eknn's"}
 
 
+@pytest.mark.parametrize(("size", "parts"), [(1, "5 6 7"), (2, "0 1"), (9, "0")])
+def test_logs_of_fits_have_the_number_of_a_chunk_or_the_task_that_it_is(size, parts):
+    def configure(config):
+        config["tasks_per_job"] = size
+        config["datasets"]["digits"]["tasks"] = ["5", "6", "7"]
+
+    fits = plan(configure).fits("digits")
+    assert " ".join(fits) == parts
+    assert list(fits.values()) == plan(configure).task_chunks("digits")
+
+
 def test_predictions_are_told_by_content(tmp_path):
     def use(config):
         pattern = "{dataset}-{seed}-{task}.npz"

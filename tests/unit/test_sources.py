@@ -16,6 +16,7 @@ from epistemic_calibration.workflow.plan import stages
 from epistemic_calibration.workflow.provenance import StaleResultError
 from epistemic_calibration.workflow.sources import (
     SCRIPTS,
+    _resolved,
     check_loaded,
     check_sources,
     code_hash,
@@ -286,6 +287,17 @@ def test_a_module_that_no_import_statement_shows_is_named(tmp_path, monkeypatch,
     expected = of_this_process(tmp_path / "entry.py")
     with pytest.raises(StaleResultError, match="which no import statement of its sources shows"):
         check_loaded(expected, tmp_path)
+
+
+def test_files_behind_links_are_those_that_the_links_lead_to(tmp_path):
+    (tmp_path / "mine" / "deeper").mkdir(parents=True)
+    file = tmp_path / "mine" / "deeper" / "module.py"
+    file.write_text("")
+    (tmp_path / "link.py").symlink_to(file)
+    (tmp_path / "link").symlink_to(tmp_path / "mine")
+    for path in (file, tmp_path / "link.py", tmp_path / "link" / "deeper" / "module.py"):
+        assert _resolved(str(path)) == file.resolve()
+    assert _resolved("/") == Path("/")
 
 
 def kept_answers(**environment):

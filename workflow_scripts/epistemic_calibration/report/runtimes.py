@@ -95,7 +95,7 @@ def _place(
         return (int(seed[1]), name, "") if name in stages else None
     if len(folders) != 2 or folders[1] not in stages:
         return None
-    # A chunk of tasks has its number after the method's name, which has no dot.
+    # After the method's name, which has no dot, stands what tells its jobs apart.
     method = name.split(".")[0]
     return (int(seed[1]), folders[1], method) if method in methods else None
 

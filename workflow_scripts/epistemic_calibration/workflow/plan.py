@@ -267,6 +267,16 @@ class Plan:
         tasks, size = list(self.tasks(dataset)), self.config.tasks_per_job
         return [tasks[start : start + size] for start in range(0, len(tasks), size)]
 
+    def fits(self, dataset: str) -> dict[str, list[str]]:
+        """Return the tasks of each job that fits a method, by what its logs have in their names.
+
+        That is the number of the chunk; where each is of one task, that task.
+        """
+        chunks = self.task_chunks(dataset)
+        if self.config.tasks_per_job == 1:
+            return {task: [task] for (task,) in chunks}
+        return {str(number): chunk for number, chunk in enumerate(chunks)}
+
     @cache
     def finished_scores(self, dataset: str) -> dict[tuple[int, str], str]:
         """Return the score files of a data set that are there and current, by seed and method."""

@@ -166,10 +166,16 @@ def check_loaded(expected: Mapping[str, str], base_dir: Path, new: Collection[st
             raise StaleResultError(f"the job has loaded {not_listed(path, base_dir)}")
 
 
-# A job looks at its modules after each task, and there are thousands.
+# A job looks at its modules after each task: thousands of files, in few folders.
 @cache
 def _resolved(path: str) -> Path:
-    return Path(path).resolve()
+    file = Path(path)
+    return file.resolve() if file.is_symlink() else _resolved_folder(file.parent) / file.name
+
+
+@cache
+def _resolved_folder(folder: Path) -> Path:
+    return folder.resolve()
 
 
 def _name(path: Path, base_dir: Path) -> str:

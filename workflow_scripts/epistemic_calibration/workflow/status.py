@@ -85,8 +85,8 @@ def dataset_status(plan: Plan, dataset: str) -> Iterator[MethodStatus]:
             fits = [(own / "hypotheses" / f"{method}.log", tasks)]
             if method not in plan.imported:
                 fits = [
-                    (own / "hypotheses" / f"{method}.{number}.log", chunk)
-                    for number, chunk in enumerate(plan.task_chunks(dataset))
+                    (own / "hypotheses" / f"{method}.{part}.log", chunk)
+                    for part, chunk in plan.fits(dataset).items()
                 ]
             asked = [*asked, *(log for log, chunk in fits if not fitted.issuperset(chunk))]
             state, reason = _state(
