@@ -190,6 +190,20 @@ def test_chunks_cover_all_tasks_once(size, n_chunks):
     assert [task for chunk in chunks for task in chunk] == [str(k) for k in range(10)]
 
 
+def test_tasks_are_labelled_where_their_paths_have_other_names(tmp_path):
+    images, y = np.zeros((6, 4, 4), np.uint8), np.arange(6) % 3
+    arrays = {"x_train": images, "x_test": images, "y_train": y, "y_test": y}
+    path = tmp_path / "pets.npz"
+    np.savez(path, **arrays, class_names=["cat", "a dog", "<b>"])
+
+    def change(config):
+        config["datasets"]["pets"] = {"source": "npz", "path": str(path)}
+
+    labels = plan(change, tmp_path).task_labels("pets")
+    assert sorted(labels.values()) == ["<b>", "a dog"]
+    assert labels.keys() < plan(change, tmp_path).tasks("pets").keys()
+
+
 def test_finished_scores_are_those_that_are_current(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     of_digits = plan(base_dir=tmp_path)

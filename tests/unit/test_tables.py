@@ -95,6 +95,8 @@ def test_missing_cells_are_shown_and_named():
     assert "Partial: 25 scores missing" in note  # 18 + 6 + 1
     assert "Random Forest: truck (seed 7: ece)" in note
     assert "Centroids: cat (seed 0, 7)" in note
+    # In the order of the columns.
+    assert note.index("Centroids") < note.index("Forest") < note.index(METHODS["mine"]["label"])
     assert note in table.to_markdown()
     assert "---" in table.to_latex()
 
