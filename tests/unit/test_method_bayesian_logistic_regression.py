@@ -180,3 +180,14 @@ def test_draws_are_doubled_until_the_chains_agree():
     method.max_doublings = 1
     with pytest.raises(ConvergenceError, match="required 700"):
         method.fit(X, y)
+
+
+@pytest.mark.parametrize(("acceptance", "n_steps"), [(0.79, 15), (0.81, 2)])
+def test_steps_get_shorter_while_too_few_proposals_are_accepted(monkeypatch, acceptance, n_steps):
+    rng = np.random.default_rng(0)
+    posterior = _Posterior(*problem(40, 2), 0.5, rng)
+    chains = _HamiltonianChains(posterior, posterior.overdispersed_draws(3, rng), rng)
+    monkeypatch.setattr(chains, "_move", lambda: (acceptance, np.ones(3, dtype=bool)))
+    chains.warm_up(7)
+    # 2, 3, 4, 5, 7, 9, 12 and 15 steps, by a quarter more each time, rounded up.
+    assert chains.n_steps == n_steps

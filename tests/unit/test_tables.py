@@ -217,6 +217,17 @@ def test_drivers_count_rejections_instead_of_averaging_p_values():
     assert "p_epistemic_calibration_mean" not in cells
 
 
+def test_a_p_value_at_the_level_rejects():
+    # The smallest that 239 resamples give: by Holm over 12 tests of a seed it is the level itself.
+    scores = make_scores(["eece", "p_epistemic_calibration"])
+    tests = scores["metric"] == "p_epistemic_calibration"
+    scores.loc[tests, "value"] = 1.0
+    chosen = tests & (scores["method"] == "mine") & (scores["task"] == "cat")
+    scores.loc[chosen, "value"] = 1 / 240
+    cells = drivers.make(scores, "cifar10", METHODS, n_resamples=239).cells
+    assert cells.loc["mine", "p_epistemic_calibration_rejected"] == 2
+
+
 def test_drivers_say_so_when_no_test_can_reject():
     scores = make_scores(["eece", "p_epistemic_calibration"])
     enough = drivers.make(scores, "cifar10", METHODS, n_resamples=239)
