@@ -118,6 +118,7 @@ def grow_tree(
         max(map(len, features.values)),
         np.asarray(y, dtype=np.int64),
         weights,
+        np.flatnonzero(weights).astype(np.int32),
         max_features,
         min_samples_leaf,
         n_samples if max_depth is None else max_depth,
@@ -145,9 +146,8 @@ def _compiled(function: Callable) -> Callable:
 
 
 @_compiled
-def _grow(codes, n_codes, y, weights, max_features, min_samples_leaf, max_depth, rng):
+def _grow(codes, n_codes, y, weights, samples, max_features, min_samples_leaf, max_depth, rng):
     n_features = len(codes)
-    samples = np.flatnonzero(weights).astype(np.int32)
     n = len(samples)
     counts = np.empty(n, np.int64)
     for k in range(n):
@@ -235,13 +235,13 @@ def _grow(codes, n_codes, y, weights, max_features, min_samples_leaf, max_depth,
             else:
                 other_samples[n_right], other_counts[n_right] = samples[k], counts[k]
                 n_right += 1
-        samples[middle:end] = other_samples[:n_right]
-        counts[middle:end] = other_counts[:n_right]
+        for k in range(n_right):
+            samples[middle + k], counts[middle + k] = other_samples[k], other_counts[k]
         feature[parent], lower[parent], upper[parent] = best_feature, best_lower, best_upper
         left[parent] = n_nodes
         begins[n_nodes], ends[n_nodes] = begin, middle
         begins[n_nodes + 1], ends[n_nodes + 1] = middle, end
-        depths[n_nodes : n_nodes + 2] = depths[parent] + 1
+        depths[n_nodes] = depths[n_nodes + 1] = depths[parent] + 1
         n_nodes += 2
     nodes = slice(0, n_nodes)
     return feature[nodes], lower[nodes], upper[nodes], left[nodes], positive_fraction[nodes]
