@@ -463,13 +463,13 @@ class Laboratory:
         by_name = path.parent / "__init__.py"
         body = ast.parse((self.copy / file).read_bytes()).body
         defined = {node.name for node in body if isinstance(node, ast.FunctionDef | ast.ClassDef)}
+        sources = {test: source_files(test) for test in self.tests}
 
         def distance(test: Path) -> tuple[bool, int, int]:
             words = set(re.findall(r"\w+", test.read_text(encoding="utf-8")))
             named = test.stem.endswith(f"_{path.stem.strip('_')}")
-            return not named, -len(defined & words), len(source_files(test))
+            return not named, -len(defined & words), len(sources[test])
 
-        sources = {test: source_files(test) for test in self.tests}
         reach = [test for test, files in sources.items() if path in files]
         reach = reach or [test for test, files in sources.items() if by_name in files]
         return sorted(reach, key=distance)

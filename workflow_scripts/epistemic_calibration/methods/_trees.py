@@ -172,18 +172,18 @@ def _grow(codes, n_codes, y, weights, samples, max_features, min_samples_leaf, m
     ends = np.zeros(capacity, np.int32)
     depths = np.zeros(capacity, np.int32)
     ends[0] = n
-    n_nodes, node = 1, 0
-    while node < n_nodes:
+    n_nodes = 1
+    for node in range(capacity):
+        if node == n_nodes:
+            break
         begin, end = begins[node], ends[node]
         total = np.int64(0)
         for k in range(begin, end):
             total += counts[k]
         n_here, weight, positive = total & mask, (total >> _BITS) & mask, total >> (2 * _BITS)
         positive_fraction[node] = positive / weight
-        parent = node
-        node += 1
         pure = positive == 0 or positive == weight
-        if pure or n_here < 2 * min_samples_leaf or depths[parent] >= max_depth:
+        if pure or n_here < 2 * min_samples_leaf or depths[node] >= max_depth:
             continue
 
         best, best_feature, best_lower, best_upper = -1.0, _LEAF, 0, 0
@@ -212,7 +212,7 @@ def _grow(codes, n_codes, y, weights, samples, max_features, min_samples_leaf, m
                         if n_below >= min_samples_leaf and n_here - n_below >= min_samples_leaf:
                             w, p = (before >> _BITS) & mask, before >> (2 * _BITS)
                             rest, p_rest = weight - w, positive - p
-                            # Least where the weighted Gini impurity is largest.
+                            # Largest where the weighted Gini impurity is least.
                             purity = (p * p + (w - p) * (w - p)) / w + (
                                 p_rest * p_rest + (rest - p_rest) * (rest - p_rest)
                             ) / rest
@@ -237,11 +237,11 @@ def _grow(codes, n_codes, y, weights, samples, max_features, min_samples_leaf, m
                 n_right += 1
         for k in range(n_right):
             samples[middle + k], counts[middle + k] = other_samples[k], other_counts[k]
-        feature[parent], lower[parent], upper[parent] = best_feature, best_lower, best_upper
-        left[parent] = n_nodes
+        feature[node], lower[node], upper[node] = best_feature, best_lower, best_upper
+        left[node] = n_nodes
         begins[n_nodes], ends[n_nodes] = begin, middle
         begins[n_nodes + 1], ends[n_nodes + 1] = middle, end
-        depths[n_nodes] = depths[n_nodes + 1] = depths[parent] + 1
+        depths[n_nodes] = depths[n_nodes + 1] = depths[node] + 1
         n_nodes += 2
     nodes = slice(0, n_nodes)
     return feature[nodes], lower[nodes], upper[nodes], left[nodes], positive_fraction[nodes]

@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
-from epistemic_calibration.methods.base import Method, Predictions
+from epistemic_calibration.methods.base import Method
 from epistemic_calibration.parameters import parameter
 
 if TYPE_CHECKING:
     from epistemic_calibration.latents._neighbors import Neighbors
     from epistemic_calibration.methods._trees import Ranks
+    from epistemic_calibration.methods.base import Predictions
 
 #: Training sets below have all their values: a level would hold too few of them.
 MIN_SAMPLES_OF_LEVELS = 10_000
@@ -64,7 +65,10 @@ class RandomForest(Method):
 
     def sample_hypotheses(self, X: np.ndarray) -> np.ndarray:
         """Return the positive fraction in the leaf of each tree, (n_samples, n_estimators)."""
-        return self._sample(self._features(X))
+        from epistemic_calibration.methods._trees import positive_fractions
+
+        features = self._features(X)
+        return np.column_stack([positive_fractions(tree, features) for tree in self.trees_])
 
     @classmethod
     def fit_predict_tasks(
@@ -82,10 +86,11 @@ class RandomForest(Method):
 
         shared = cls(**parameters)
         shared.levels_ = shared._levels(X_train)
-        ranked, features = ranks(shared._features(X_train)), shared._features(X_test)
+        ranked = ranks(shared._features(X_train))
         for labels, random_state in zip(Y_train.T, random_states, strict=True):
             forest = cls(**parameters, random_state=random_state)
-            yield Predictions(forest._grow(ranked, labels)._sample(features))
+            forest.levels_ = shared.levels_
+            yield forest._grow(ranked, labels).predict(X_test)
 
     def _levels(self, X: np.ndarray) -> Any:
         """Return what replaces features by levels, or None."""
@@ -125,8 +130,3 @@ class RandomForest(Method):
             for _ in range(self.n_estimators)
         ]
         return self
-
-    def _sample(self, features: np.ndarray) -> np.ndarray:
-        from epistemic_calibration.methods._trees import positive_fractions
-
-        return np.column_stack([positive_fractions(tree, features) for tree in self.trees_])
