@@ -95,17 +95,27 @@ def test_log_densities_are_those_of_the_draws(sampler):
         logits = weights @ X.T
         expected = log_expit(np.where(y == 1, logits, -logits)).sum(axis=1)
         expected -= np.sum(weights**2, axis=1) / (2 * 0.7**2)
-        np.testing.assert_allclose(log_densities, expected, rtol=1e-12)
+        # Of the Hamiltonian chains, margins and losses are float32.
+        rtol = 1e-6 if sampler == "hmc" else 1e-12
+        np.testing.assert_allclose(log_densities, expected, rtol=rtol)
 
 
-def test_gradient_of_the_remainder():
-    X, y = problem(40, 3, scale=3.0)
+@pytest.mark.parametrize("scale", [1.0, 30.0])
+@pytest.mark.parametrize("n", [40, 20_000])
+def test_remainder_and_its_gradient(n, scale):
+    X, y = problem(n, 3, scale=scale)
     posterior = _Posterior(X, y, 0.5, np.random.default_rng(0))
-    z = np.random.default_rng(1).standard_normal((2, 4))
-    _, gradient = posterior.remainder(z)
-    for i, step in enumerate(1e-5 * np.eye(4)):
-        difference = posterior.remainder(z + step)[0] - posterior.remainder(z - step)[0]
-        np.testing.assert_allclose(difference / 2e-5, gradient[:, i], rtol=1e-5, atol=1e-7)
+    z = 2 * np.random.default_rng(1).standard_normal((5, 4))
+    weights = posterior.weights(z)
+    values, gradient = posterior.remainder(z)
+    # The chain rule: of -log p(w), times the whitening, less that of |z|²/2.
+    of_weights = (expit(weights @ X.T) - y) @ X + weights / 0.5**2
+    expected = of_weights @ posterior.whitening - z
+    np.testing.assert_allclose(gradient, expected, rtol=1e-5, atol=1e-5)
+    # Far below 1, the scale on which a proposal is accepted.
+    differences = values + posterior.log_density(weights) + 0.5 * np.sum(z**2, axis=1)
+    assert np.ptp(differences) < 1e-4
+    assert np.ptp(values) > 1e-3
 
 
 def test_weights_of_dead_features_are_prior_draws():

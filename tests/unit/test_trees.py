@@ -1,10 +1,8 @@
-import numba
 import numpy as np
 import pytest
 from scipy.stats import binom
 from sklearn.tree import DecisionTreeClassifier
 
-from epistemic_calibration.methods import _trees
 from epistemic_calibration.methods._trees import grow_tree, positive_fractions, ranks
 
 N = 2000
@@ -118,15 +116,3 @@ def test_too_many_samples_are_refused():
     y = np.zeros(2**21, dtype=np.uint8)
     with pytest.raises(ValueError, match="2,097,152 training samples; a tree takes 2,097,151"):
         grow_tree(ranks(np.ones((1, 1))), y, max_features=1, rng=np.random.default_rng(0), **ALL)
-
-
-def test_code_is_compiled_where_it_cannot_be_kept(monkeypatch):
-    compiled = numba.njit
-
-    def without_cache(function=None, *, cache=False):
-        if cache:
-            raise RuntimeError("cannot cache function: no locator available")
-        return compiled(function)
-
-    monkeypatch.setattr(numba, "njit", without_cache)
-    assert _trees._compiled(lambda x: x + 1)(2) == 3

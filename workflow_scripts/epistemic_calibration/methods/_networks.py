@@ -31,6 +31,7 @@ from torch.optim.adam import adam
 from torch.optim.sgd import sgd
 
 from epistemic_calibration.device import resolve_device
+from epistemic_calibration.methods._adam import BETA_1, BETA_2, EPSILON, Adam
 
 logger = logging.getLogger("epistemic_calibration")
 
@@ -566,14 +567,20 @@ class Minibatches:
 
     def allocate(self, *shape: int) -> None:
         """Make all that is trained, its gradients, and what Adam keeps; all are 0."""
-        self.parameters, self.gradients, *self.moments = torch.zeros(
-            (4, *shape), device=self.inputs.device
-        )
-        # Adam counts its steps here.
-        self.n_steps = torch.zeros((), device=self.inputs.device)
+        device = self.inputs.device
+        self.parameters, self.gradients, *self.moments = torch.zeros((4, *shape), device=device)
+        if device.type == "cpu":
+            arrays = (self.parameters, self.gradients, *self.moments)
+            self.adam = Adam(*(array.numpy() for array in arrays))
+        else:
+            # PyTorch's Adam counts its steps here.
+            self.n_steps = torch.zeros((), device=device)
 
     def move_weights(self) -> None:
         """Move all that is trained by its gradients, by one step of Adam."""
+        if self.inputs.device.type == "cpu":
+            self.adam.step(self.learning_rate)
+            return
         first_moments, second_moments = self.moments
         adam(
             [self.parameters],
@@ -584,11 +591,11 @@ class Minibatches:
             [self.n_steps],
             fused=True,
             amsgrad=False,
-            beta1=0.9,
-            beta2=0.999,
+            beta1=BETA_1,
+            beta2=BETA_2,
             lr=self.learning_rate,
             weight_decay=0,
-            eps=1e-8,
+            eps=EPSILON,
             maximize=False,
         )
 

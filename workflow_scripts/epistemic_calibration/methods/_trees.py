@@ -9,11 +9,11 @@ counts the labels of each rank, which takes a few operations a sample and finds 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import NamedTuple
 
-import numba
 import numpy as np
+
+from epistemic_calibration.methods._compiled import compiled
 
 #: Three counts share one integer, of so many bits each: samples, their weights, and those of
 #: positive samples. One addition then moves all.
@@ -137,15 +137,7 @@ def positive_fractions(tree: Tree, X: np.ndarray) -> np.ndarray:
     return _positive_fractions(*tree, X)
 
 
-def _compiled(function: Callable) -> Callable:
-    try:
-        return numba.njit(cache=True)(function)
-    except RuntimeError:
-        # Neither the package's folder nor the user's cache can be written to.
-        return numba.njit(function)
-
-
-@_compiled
+@compiled
 def _grow(codes, n_codes, y, weights, samples, max_features, min_samples_leaf, max_depth, rng):
     n_features = len(codes)
     n = len(samples)
@@ -247,7 +239,7 @@ def _grow(codes, n_codes, y, weights, samples, max_features, min_samples_leaf, m
     return feature[nodes], lower[nodes], upper[nodes], left[nodes], positive_fraction[nodes]
 
 
-@_compiled
+@compiled
 def _position(bit):
     """Return the position of the only bit that is set."""
     position = 0
@@ -266,7 +258,7 @@ def _position(bit):
     return position
 
 
-@_compiled
+@compiled
 def _positive_fractions(feature, threshold, left, positive_fraction, X):
     fractions = np.empty(len(X))
     for i in range(len(X)):

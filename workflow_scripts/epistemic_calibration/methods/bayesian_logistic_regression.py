@@ -246,10 +246,12 @@ class _Posterior:
     def _set_reference(self, center: np.ndarray, precision_matrix: np.ndarray) -> None:
         self.center = center
         self.whitening = _inverse_root(precision_matrix)[0]
-        # One row a coordinate: products with few chains are then nearly twice as fast.
-        self.whitened_X = self.whitening.T @ self.X.T
-        self.center_logits = self.X @ center
-        self.linear_term = self.whitened_X @ self.y
+        # Margins, the logits times the sign of the label, are large where the model is right, and
+        # losses small: sums lose nothing of note to float32, whose products with few chains take
+        # less than half the time. One row a coordinate makes them faster still.
+        signs = 2.0 * self.y - 1
+        self.signed_X = (self.whitening.T @ (self.X.T * signs)).astype(np.float32)
+        self.center_margins = (signs * (self.X @ center)).astype(np.float32)
 
     def weights(self, z: np.ndarray) -> np.ndarray:
         """Return the weights at ``z``."""
@@ -270,32 +272,23 @@ class _Posterior:
 
         U is the negative log posterior up to a constant; shapes (n_chains,) and that of z.
         """
-        logits = z @ self.whitened_X
-        logits += self.center_logits
+        margins = z.astype(np.float32) @ self.signed_X
+        margins += self.center_margins
         # One exponential for both, and in place where it can be, since passes over these
-        # arrays take as long as the two products: with e = exp(−|f|),
-        # softplus(f) = max(f, 0) + log(1 + e), sigmoid(f) = (1 if f ≥ 0 else e) / (1 + e).
-        exponentials = np.abs(logits)
+        # arrays take as long as the two products: with e = exp(−|m|), the loss of a sample is
+        # max(−m, 0) + log(1 + e), and minus its slope (1 if m ≤ 0 else e) / (1 + e).
+        exponentials = np.abs(margins)
         np.negative(exponentials, out=exponentials)
         np.exp(exponentials, out=exponentials)
-        probabilities = np.where(logits >= 0, 1.0, exponentials)
-        softplus = np.maximum(logits, 0, out=logits).sum(axis=1)
+        slopes = np.where(margins <= 0, np.float32(1), exponentials)
+        losses = np.minimum(margins, 0, out=margins).sum(axis=1, dtype=np.float64)
         exponentials += 1
-        probabilities /= exponentials
-        softplus += np.log(exponentials, out=exponentials).sum(axis=1)
+        slopes /= exponentials
+        losses = np.log(exponentials, out=exponentials).sum(axis=1, dtype=np.float64) - losses
 
         weights = self.weights(z)
-        potential = (
-            softplus
-            - z @ self.linear_term
-            - self.center_logits @ self.y
-            + self.precision / 2 * np.sum(weights**2, axis=1)
-        )
-        gradient = (
-            probabilities @ self.whitened_X.T
-            - self.linear_term
-            + self.precision * weights @ self.whitening
-        )
+        potential = losses + self.precision / 2 * np.sum(weights**2, axis=1)
+        gradient = self.precision * weights @ self.whitening - slopes @ self.signed_X.T
         return potential - 0.5 * np.sum(z**2, axis=1), gradient - z
 
 
