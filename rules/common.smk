@@ -662,7 +662,7 @@ def fits(dataset):
     shown : str
         The tasks, as its message has them.
     """
-    if CONFIG.tasks_per_job == 1:
+    if plan.fits_one_by_one(dataset):
         # The constraint stands here alone, since Snakemake reads patterns anew for every job.
         task = f"{{task,{any_of(plan.tasks(dataset))}}}"
         yield f"hypotheses_{dataset}", "{task}", [task], "{wildcards.task}"

@@ -648,7 +648,7 @@ def test_a_key_of_another_source_is_told_with_those_that_the_source_has(config):
     config["datasets"]["mnist"] |= {"path": "pictures", "split_seed": 2}
     with pytest.raises(ConfigError) as caught:
         resolve_config(config)
-    keys = {"source", "tasks", "latents", "scores", *available_encoders()}
+    keys = {"source", "tasks", "tasks_per_job", "latents", "scores", *available_encoders()}
     keys |= {field.name for field in dataclasses.fields(load_source("torchvision"))}
     allowed = ", ".join(sorted(keys))
     assert caught.value.faults == [

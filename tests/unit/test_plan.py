@@ -46,7 +46,7 @@ def fingerprints(plan):
 @pytest.mark.parametrize(
     ("change", "changed"),
     [
-        (lambda c: c.update(tasks_per_job=3), set()),
+        (lambda c: c["datasets"]["digits"].update(tasks_per_job=3), set()),
         (lambda c: c.update(data_dir="elsewhere"), set()),
         (lambda c: c["datasets"].pop("mnist") and c.update(benchmark=["digits"]), set()),
         (
@@ -185,9 +185,24 @@ def test_an_unknown_task_is_named():
 
 @pytest.mark.parametrize(("size", "n_chunks"), [(1, 10), (3, 4), (10, 1), (99, 1)])
 def test_chunks_cover_all_tasks_once(size, n_chunks):
-    chunks = plan(lambda c: c.update(tasks_per_job=size)).task_chunks("digits")
+    def configure(config):
+        config["datasets"]["digits"]["tasks_per_job"] = size
+
+    chunks = plan(configure).task_chunks("digits")
     assert len(chunks) == n_chunks
     assert [task for chunk in chunks for task in chunk] == [str(k) for k in range(10)]
+
+
+def test_a_data_set_may_have_its_own_number_of_tasks_per_job():
+    def configure(config):
+        config["tasks_per_job"] = 1
+        config["datasets"]["digits"]["tasks_per_job"] = 4
+        config["datasets"]["others"] = {"source": "sklearn", "name": "load_digits"}
+
+    own = plan(configure)
+    assert list(map(len, own.task_chunks("digits"))) == [4, 4, 2]
+    assert list(own.fits("digits")) == ["0", "1", "2"]
+    assert list(own.fits("others")) == [str(k) for k in range(10)]
 
 
 def test_tasks_are_labelled_where_their_paths_have_other_names(tmp_path):
@@ -233,7 +248,7 @@ def test_failures_are_those_of_methods_that_have_failed(tmp_path, monkeypatch):
 @pytest.mark.parametrize(("size", "parts"), [(1, "5 6 7"), (2, "0 1"), (9, "0")])
 def test_logs_of_fits_have_the_number_of_a_chunk_or_the_task_that_it_is(size, parts):
     def configure(config):
-        config["tasks_per_job"] = size
+        config["datasets"]["digits"]["tasks_per_job"] = size
         config["datasets"]["digits"]["tasks"] = ["5", "6", "7"]
 
     fits = plan(configure).fits("digits")

@@ -218,6 +218,7 @@ def file_model() -> type[Any]:
         description="classes that are the positive class of a task, in this order; of two classes "
         "one, by default the second",
     )
+    tasks_per_job = Field(None, description="if not as for the others: tasks fitted per job")
     datasets = []
     for name in available_sources():
         cls = load_source(name)
@@ -229,6 +230,7 @@ def file_model() -> type[Any]:
             source=(Literal[name], source),
             **_class_fields(cls),
             tasks=(Literal["all"] | Distinct[str], tasks),
+            tasks_per_job=(Count | None, tasks_per_job),
             **blocks,
         )
         datasets.append(dataset)

@@ -65,6 +65,7 @@ class Dataset(Block):
 
     source: dict[str, Any]
     tasks: Literal["all"] | list[str]
+    tasks_per_job: int
     encoder: str
     encoder_parameters: dict[str, Any]
     scaling: str
@@ -337,8 +338,11 @@ def _dataset(block: Any, file: Any) -> Dataset:
     encoder = _merged(getattr(file, name), getattr(block, name))
     parameters = encoder.model_dump()
     return Dataset(
-        source=block.model_dump(exclude={"tasks", "latents", "scores", *available_encoders()}),
+        source=block.model_dump(
+            exclude={"tasks", "tasks_per_job", "latents", "scores", *available_encoders()}
+        ),
         tasks=block.tasks,
+        tasks_per_job=block.tasks_per_job or file.tasks_per_job,
         **latents.model_dump(),
         encoder_parameters=parameters | _default_device(parameters, encoder.model_fields_set, file),
         scores=_merged(file.scores, block.scores),

@@ -264,8 +264,12 @@ class Plan:
 
     def task_chunks(self, dataset: str) -> list[list[str]]:
         """Return the tasks of a data set in the groups that one job fits."""
-        tasks, size = list(self.tasks(dataset)), self.config.tasks_per_job
+        tasks, size = list(self.tasks(dataset)), self.config.datasets[dataset].tasks_per_job
         return [tasks[start : start + size] for start in range(0, len(tasks), size)]
+
+    def fits_one_by_one(self, dataset: str) -> bool:
+        """Return whether each job that fits a method fits one task, and is named after it."""
+        return self.config.datasets[dataset].tasks_per_job == 1
 
     def fits(self, dataset: str) -> dict[str, list[str]]:
         """Return the tasks of each job that fits a method, by what its logs have in their names.
@@ -273,7 +277,7 @@ class Plan:
         That is the number of the chunk; where each is of one task, that task.
         """
         chunks = self.task_chunks(dataset)
-        if self.config.tasks_per_job == 1:
+        if self.fits_one_by_one(dataset):
             return {task: [task] for (task,) in chunks}
         return {str(number): chunk for number, chunk in enumerate(chunks)}
 
