@@ -25,8 +25,8 @@ from epistemic_calibration.metrics.binning import Binning, canonical_order, quan
 MIN_SAMPLES, MIN_OF_CLASS = 1000, 20
 #: Samples of nearly the same mean that are compared with each other.
 BLOCK = 10
-#: Labels drawn at once: more would not fit in the processor's cache.
-_DRAWN_AT_ONCE = 1 << 17
+#: Labels drawn at once, a byte each: more would not fit in the processor's cache.
+_DRAWN_AT_ONCE = 1 << 19
 
 
 @dataclass(frozen=True)
@@ -404,7 +404,8 @@ def _redraw_tests(
     Every test has the stream of its seed from the start, so that those of as many samples can
     share the random octets.
     """
-    tests = [_RedrawTest(y, mean, labels, seed) for labels in partitions]
+    by_mean = np.argsort(mean, kind="stable")
+    tests = [_RedrawTest(y, mean, labels, by_mean, seed) for labels in partitions]
     for n_octets in {test.n_octets for test in tests}:
         sharing = [test for test in tests if test.n_octets == n_octets]
         bits = np.random.default_rng(seed).bit_generator
@@ -435,12 +436,17 @@ class _RedrawTest:
     and where it is the whole part of 256 Δ, a uniform number decides that is compared with
     the rest. This is Bernoulli(Δ) to the last digit of Δ.
 
-    Labels are drawn in pieces, which may divide a bin. Rows are filled up with labels that are
-    always 0 to `n_octets`, a number of whole words.
+    Samples are in the order of their bins, and of Δ in each. Labels are drawn in pieces, which
+    may divide a bin. Rows are filled up with labels that are always 0 to `n_octets`, a number
+    of whole words.
     """
 
-    def __init__(self, y: np.ndarray, mean: np.ndarray, labels: np.ndarray, seed: int) -> None:
-        order = np.argsort(labels, kind="stable")
+    def __init__(
+        self, y: np.ndarray, mean: np.ndarray, labels: np.ndarray, by_mean: np.ndarray, seed: int
+    ) -> None:
+        # Sorting takes least time for the smallest type.
+        small = labels.astype(np.min_scalar_type(labels.max()))
+        order = by_mean[np.argsort(small[by_mean], kind="stable")]
         order = order[np.bincount(labels)[labels[order]] > 1]
         if len(order) == 0:
             raise ValueError("every sample is alone in its bin: use fewer bins")
@@ -463,6 +469,11 @@ class _RedrawTest:
         self._of_means = float(np.sum(share * mean**2))
         self._of_labels = np.zeros(self.n_octets)
         self._of_labels[:n_samples] = _for_exact_sums(share * (1 - 2 * mean))
+        # It is nearly linear in the counts of eight labels, which have nearly the same Δ.
+        of_eight = self._of_labels.reshape(-1, 8)
+        self._of_ones = of_eight.mean(axis=1)
+        # Labels of those above the mean of eight, or of those below, add no more than this.
+        self._error = float(np.abs(of_eight - self._of_ones[:, None]).sum()) / 2
         # Bins and pieces cut the samples into parts; each bin starts with one.
         firsts = np.arange(0, self.n_octets, _octets_at_once())
         parts = np.union1d(starts, firsts)
@@ -477,10 +488,11 @@ class _RedrawTest:
         seen_labels[0, :n_samples] = y[order] == 1
         for first, of_piece in self._parts.items():
             self._add(seen_labels[:, first : first + of_piece.n_labels], first)
-        seen, squares = self._statistics()
-        self.seen = float(seen[0])
+        squares = self._squares(np.array([0]))[0]
+        self.seen = float(self._of_bins()[0] - squares)
+        self._drawn = []
         # Equal labels must count as equal although sums are rounded, and terms cancel.
-        self._least = self.seen - 1e-12 * max(abs(self.seen), float(squares[0]))
+        self._least = self.seen - 1e-12 * max(abs(self.seen), float(squares))
 
     def draw(self, octets: np.ndarray, first: int) -> None:
         """Draw a piece of the labels, those of the samples from ``first`` on; a row a draw."""
@@ -494,26 +506,44 @@ class _RedrawTest:
 
     def count(self) -> None:
         """Count the statistics, of all pieces drawn, that are as large as the one seen."""
-        self.n_larger += int(np.count_nonzero(self._statistics()[0] >= self._least))
+        of_bins = self._of_bins()
+        nearly = of_bins - self._of_means
+        for _, ones, _, first in self._drawn:
+            of_ones = self._of_ones[first // 8 : first // 8 + ones.shape[1]]
+            nearly -= ones.astype(np.float64) @ of_ones
+        # Most statistics are far from the one seen. Of others each label has its own weight.
+        error = self._error + 1e-9 * (np.abs(of_bins) + self._of_means + self._error)
+        near = np.flatnonzero(np.abs(nearly - self._least) <= error)
+        self.n_larger += int(np.count_nonzero(nearly > self._least + error))
+        exactly = of_bins[near] - self._squares(near)
+        self.n_larger += int(np.count_nonzero(exactly >= self._least))
+        self._drawn = []
 
     def _add(self, labels: np.ndarray, first: int) -> None:
-        weights = self._of_labels[first : first + labels.shape[1]]
-        # The threads of BLAS may add in any order: the sums are exact.
-        of_labels = labels.astype(np.float64) @ weights
-        self._drawn.append((self._parts[first].sums(labels), of_labels))
+        packed = np.packbits(labels, axis=1, bitorder="little")
+        ones = np.bitwise_count(packed)
+        self._drawn.append((packed, ones, self._parts[first].sums(packed, ones), first))
 
-    def _statistics(self) -> tuple[np.ndarray, np.ndarray]:
-        parts, of_labels = zip(*self._drawn, strict=True)
-        self._drawn = []
-        sums = np.add.reduceat(np.concatenate(parts, axis=1), self._starts, axis=1)
-        squares = self._of_means + sum(of_labels)
+    def _of_bins(self) -> np.ndarray:
+        """Return Σ (Σe)² over bins, weighted, of every draw."""
+        parts = np.concatenate([sums for _, _, sums, _ in self._drawn], axis=1)
+        errors = np.add.reduceat(parts, self._starts, axis=1) - self._expected
         # Not a product of BLAS, whose sums depend on the number of threads and of rows.
-        larger = np.einsum("rb,b->r", (sums - self._expected) ** 2, self._shares)
-        return larger - squares, squares
+        return np.einsum("rb,b->r", errors**2, self._shares)
+
+    def _squares(self, rows: np.ndarray) -> np.ndarray:
+        """Return Σ Σe² over bins, weighted, of some draws."""
+        squares = np.zeros(len(rows))
+        for packed, _, _, first in self._drawn:
+            labels = np.unpackbits(packed[rows], axis=1, bitorder="little")
+            # The threads of BLAS may add in any order: these sums are exact.
+            weights = self._of_labels[first : first + labels.shape[1]]
+            squares += labels.astype(np.float64) @ weights
+        return self._of_means + squares
 
 
 class _Parts:
-    """Sums of labels over parts of a row, counted eight labels at once.
+    """Sums of labels over parts of a row, from counts of eight.
 
     Parameters
     ----------
@@ -530,10 +560,16 @@ class _Parts:
         # Of a part that starts in the same byte as the next, `reduceat` returns that byte.
         self._whole = np.diff(self._bytes, append=n_labels // 8) > 0
 
-    def sums(self, labels: np.ndarray) -> np.ndarray:
-        """Return the sums, shape (n_rows, n_parts), of bool labels (n_rows, n_labels)."""
-        packed = np.packbits(labels, axis=1, bitorder="little")
-        ones = np.bitwise_count(packed)
+    def sums(self, packed: np.ndarray, ones: np.ndarray) -> np.ndarray:
+        """Return the sums, shape (n_rows, n_parts).
+
+        Parameters
+        ----------
+        packed : ndarray of uint8, shape (n_rows, n_labels / 8)
+            Labels, the first in the lowest bit.
+        ones : ndarray of uint8, same shape
+            How many of the eight are 1.
+        """
         sums = np.add.reduceat(ones, self._bytes, axis=1, dtype=np.int64) * self._whole
         # Of its first byte, the part before has what lies before the start.
         before = np.bitwise_count(packed[:, self._bytes] & self._before).astype(np.int64)
