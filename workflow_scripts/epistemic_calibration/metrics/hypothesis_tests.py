@@ -257,7 +257,9 @@ def epistemic_independence_test(
     if method not in get_args(Literal["gcm", "score"]):
         raise ValueError(f"method must be 'gcm' or 'score', got {method!r}")
     n_resamples = check_positive_integer(n_resamples, name="n_resamples")
-    order = canonical_order(sample.hypotheses, sample.mean, sample.uncertainty)
+    order = sample.order
+    if sample.reported is not None:
+        order = canonical_order(sample.hypotheses, sample.mean, sample.reported)
     y, mean, spread = (v[order] for v in (sample.y, sample.mean, np.sqrt(sample.uncertainty)))
     large = len(y) >= MIN_SAMPLES
     blocks = neighbours(mean, size=BLOCK)
