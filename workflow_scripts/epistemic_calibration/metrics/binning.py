@@ -377,12 +377,12 @@ def _kmeans(
     with checked, _threads().limit(limits=1), warnings.catch_warnings():
         # Rows that differ by rounding only give fewer clusters than asked for: no fault here.
         warnings.simplefilter("ignore", ConvergenceWarning)
-        # Elkan's way to the same centres takes less time than Lloyd's, where there are several.
+        # Elkan's way to the same centres takes less time than Lloyd's if there are many rows.
         model = KMeans(
             n_bins,
             init="k-means++",
             n_init=1,
-            algorithm="elkan" if n_bins > 1 else "lloyd",
+            algorithm="lloyd" if few or n_bins == 1 else "elkan",
             random_state=random_state,
         ).fit(rows)
         if few:
