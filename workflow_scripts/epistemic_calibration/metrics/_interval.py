@@ -105,6 +105,8 @@ def calibrated_cumulants(
     """
     # An error √t in all n samples adds 2·shares·(n − 1)·√t·Σe.
     linear = 2 * shares * np.maximum(n - 1, 0)
+    # No fewer samples than there are sums.
+    at_once = max(_AT_ONCE, len(n))
 
     def sums_of(samples: slice, t: float) -> np.ndarray:
         """Return the sums over bins of some samples, one a row."""
@@ -125,8 +127,8 @@ def calibrated_cumulants(
         return np.stack([np.bincount(labels[samples], weights=v, minlength=len(n)) for v in summed])
 
     def at(t: float) -> tuple[float, float]:
-        starts = range(0, len(mean), _AT_ONCE)
-        blocks = (sums_of(slice(start, start + _AT_ONCE), t) for start in starts)
+        starts = range(0, len(mean), at_once)
+        blocks = (sums_of(slice(start, start + at_once), t) for start in starts)
         v, v2, v3, m, m2, s, sv = functools.reduce(np.add, blocks)
         slope = linear * math.sqrt(t)
         variance = 2 * shares**2 * (v**2 - v2) + slope**2 * v
