@@ -711,7 +711,10 @@ def main() -> None:
         "--files", type=int, default=8, help="test files per module (8), if one executes it"
     )
     parser.add_argument(
-        "--budget", type=float, default=120, help="processor seconds per mutation (default 120)"
+        "--budget",
+        type=float,
+        default=120,
+        help="processor seconds per mutation in each test file (default 120)",
     )
     parser.add_argument("--again", action="store_true", help="only those that survived before")
     parser.add_argument("--list", action="store_true", help="print the mutations, and run none")

@@ -8,7 +8,12 @@ from threadpoolctl import threadpool_limits
 
 from epistemic_calibration import metrics
 from epistemic_calibration.metrics import binning as binning_module
-from epistemic_calibration.metrics.binning import coarse_bins, nested_bins, row_moments
+from epistemic_calibration.metrics.binning import (
+    canonical_order,
+    coarse_bins,
+    nested_bins,
+    row_moments,
+)
 
 BINNINGS = ["kmeans", "sorted_kmeans", "nested", "quantile", "grid"]
 
@@ -136,7 +141,9 @@ def test_bins_do_not_depend_on_threads():
 
 def test_nested_bins_are_nested_and_hold_two_samples(predictor):
     _, hypotheses, _ = predictor(500)
-    coarse, fine = nested_bins(hypotheses, *row_moments(hypotheses), n_bins=50, random_state=0)
+    mean, variance = row_moments(hypotheses)
+    order = canonical_order(hypotheses, mean, variance)
+    coarse, fine = nested_bins(hypotheses, mean, order, n_bins=50, random_state=0)
     assert len(np.unique(coarse)) == 16
     assert all(len(np.unique(coarse[fine == m])) == 1 for m in np.unique(fine))
     counts = np.bincount(fine)

@@ -127,3 +127,16 @@ def test_ridge_is_that_of_scikit_learn(n, signal, monkeypatch):
     expected = RidgeCV(alphas=alphas, fit_intercept=False).fit(X, y).coef_
     assert len(list(_regression.row_blocks(X))) > 1 or n == 20
     np.testing.assert_allclose(ridge_coefficients(X, y, alphas), expected, rtol=1e-8, atol=1e-12)
+
+
+def test_ridge_leaves_out_what_is_held_out():
+    rng = np.random.default_rng(0)
+    X, alphas = rng.standard_normal((90, 4)), np.logspace(-2, 4, 19)
+    y = X[:, 0] + rng.standard_normal(90)
+    for start, stop in ((0, 30), (30, 60), (60, 90)):
+        kept = np.r_[:start, stop:90]
+        np.testing.assert_allclose(
+            ridge_coefficients(X, y, alphas, held_out=slice(start, stop)),
+            ridge_coefficients(X[kept], y[kept], alphas),
+            rtol=1e-9,
+        )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 
@@ -9,6 +10,9 @@ import numpy as np
 
 #: Variance and third cumulant of an estimate where the error is t, spread evenly.
 Cumulants = Callable[[float], tuple[float, float]]
+
+#: Samples of which sums are made at once: more would not fit in the processor's cache.
+_AT_ONCE = 1 << 14
 
 #: Probability with which ``minimum_detectable`` is found.
 POWER = 0.8
@@ -99,34 +103,39 @@ def calibrated_cumulants(
     Exact at t = 0. At t > 0 the samples of a bin err in one direction (see `label_variance`).
     ``n`` and ``shares`` are 0 for bins that are not used.
     """
-    largest = np.minimum(mean, 1 - mean)
     # An error √t in all n samples adds 2·shares·(n − 1)·√t·Σe.
     linear = 2 * shares * np.maximum(n - 1, 0)
+    # No fewer samples than there are sums.
+    at_once = max(_AT_ONCE, len(n))
 
-    def total(values: np.ndarray) -> np.ndarray:
-        return np.bincount(labels, weights=values, minlength=len(n))
-
-    def at(t: float) -> tuple[float, float]:
-        size = math.sqrt(t)
-        noise = label_variance(mean, t)
+    def sums_of(samples: slice, t: float) -> np.ndarray:
+        """Return the sums over bins of some samples, one a row."""
+        size, p = math.sqrt(t), mean[samples]
+        largest = np.minimum(p, 1 - p)
+        noise = label_variance(p, t)
         # Third moments of e, and the same times the direction of the error.
         one_way = largest < size
         skewed = noise * (1 - 2 * np.clip(largest + size, 0, 1))
         third = np.where(
             one_way,
-            np.where(mean < 0.5, skewed, -skewed),
-            (1 - 2 * mean) * (mean * (1 - mean) - 3 * t),
+            np.where(p < 0.5, skewed, -skewed),
+            (1 - 2 * p) * (p * (1 - p) - 3 * t),
         )
-        signed = np.where(one_way, skewed, size * (1 - 6 * mean * (1 - mean) + 2 * t))
+        signed = np.where(one_way, skewed, size * (1 - 6 * p * (1 - p) + 2 * t))
         squares = noise**2
-        v, v2, v3 = total(noise), total(squares), total(squares * noise)
-        m, m2, s = total(third), total(third**2), total(signed)
-        slope = linear * size
+        summed = (noise, squares, squares * noise, third, third**2, signed, signed * noise)
+        return np.stack([np.bincount(labels[samples], weights=v, minlength=len(n)) for v in summed])
+
+    def at(t: float) -> tuple[float, float]:
+        starts = range(0, len(mean), at_once)
+        blocks = (sums_of(slice(start, start + at_once), t) for start in starts)
+        v, v2, v3, m, m2, s, sv = functools.reduce(np.add, blocks)
+        slope = linear * math.sqrt(t)
         variance = 2 * shares**2 * (v**2 - v2) + slope**2 * v
         cumulant = (
             shares**3 * (8 * (v**3 - 3 * v * v2 + 2 * v3) + 4 * (m**2 - m2))
             + 6 * shares * slope**2 * (v**2 - v2)
-            + 12 * shares**2 * slope * (s * v - total(signed * noise))
+            + 12 * shares**2 * slope * (s * v - sv)
             + slope**3 * s
         )
         return max(float(variance.sum()), 0.0), float(cumulant.sum())

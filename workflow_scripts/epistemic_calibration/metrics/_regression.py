@@ -78,19 +78,27 @@ def less_block_means(values: np.ndarray, blocks: np.ndarray) -> np.ndarray:
     return values - means[blocks]
 
 
-def ridge_coefficients(X: np.ndarray, y: np.ndarray, alphas: np.ndarray) -> np.ndarray:
+def ridge_coefficients(
+    X: np.ndarray, y: np.ndarray, alphas: np.ndarray, *, held_out: slice = slice(0, 0)
+) -> np.ndarray:
     """Return the coefficients of the ridge regression of least leave-one-out error, no intercept.
+
+    It is fitted on the rows that are not ``held_out``.
 
     It is what scikit-learn's ``RidgeCV`` finds, which multiplies all of ``X`` anew for each of
     the ``alphas``; here all of them share the products with the eigenvectors.
     """
-    values, vectors = np.linalg.eigh(X.T @ X)
-    target = vectors.T @ (X.T @ y)
+    parts = [
+        (X[kept], y[kept]) for kept in (slice(0, held_out.start), slice(held_out.stop, len(X)))
+    ]
+    values, vectors = np.linalg.eigh(sum(X.T @ X for X, _ in parts))
+    target = vectors.T @ sum(X.T @ y for X, y in parts)
     inverse = 1 / (values[:, None] + alphas)
     squared_error = np.zeros(len(alphas))
-    for block in row_blocks(X):
-        along = X[block] @ vectors
-        residual = y[block, None] - along @ (inverse * target[:, None])
-        residual /= 1 - np.square(along) @ inverse
-        squared_error += np.square(residual, out=residual).sum(axis=0)
+    for X, y in parts:
+        for block in row_blocks(X):
+            along = X[block] @ vectors
+            residual = y[block, None] - along @ (inverse * target[:, None])
+            residual /= 1 - np.square(along) @ inverse
+            squared_error += np.square(residual, out=residual).sum(axis=0)
     return vectors @ (inverse[:, squared_error.argmin()] * target)

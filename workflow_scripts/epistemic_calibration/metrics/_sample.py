@@ -13,7 +13,12 @@ from epistemic_calibration.metrics._validation import (
     check_labels,
     check_uncertainty,
 )
-from epistemic_calibration.metrics.binning import Binning, assign_checked_bins, row_moments
+from epistemic_calibration.metrics.binning import (
+    Binning,
+    assign_checked_bins,
+    canonical_order,
+    row_moments,
+)
 
 
 class Sample:
@@ -92,6 +97,13 @@ class Sample:
     def _moments(self) -> tuple[np.ndarray, np.ndarray]:
         return row_moments(self.hypotheses)
 
+    @cached_property
+    def order(self) -> np.ndarray:
+        """Their canonical order, as `canonical_order` returns it of exchangeable hypotheses."""
+        order = canonical_order(self.hypotheses, *self._moments)
+        order.setflags(write=False)
+        return order
+
     @property
     def mean(self) -> np.ndarray:
         # In [0, 1] without clipping: rounding is monotone, and the mean of ones is exactly 1.
@@ -142,6 +154,7 @@ class Sample:
                 binning=binning,
                 random_state=random_state,
                 moments=lambda: self._moments,
+                order=lambda: self.order,
             )
             self._bins[key].setflags(write=False)
         return self._bins[key]

@@ -10,6 +10,8 @@ from numpy.typing import ArrayLike
 
 #: Elements that are cast to float64 at once, so that float32 hypotheses need no full copy.
 BLOCK_SIZE = 1 << 22
+#: Elements of `row_blocks`, which have many steps: in float64 they fit in the processor's cache.
+_ROW_BLOCK_SIZE = 1 << 18
 
 #: By how much sums that are rounded may leave [0, 1]; such values are clipped.
 ROUNDING = 1e-12
@@ -114,8 +116,8 @@ def check_fraction(value: float, *, name: str) -> float:
 
 
 def row_blocks(array: np.ndarray) -> Iterator[slice]:
-    """Yield slices of rows that hold about ``BLOCK_SIZE`` elements each."""
-    step = max(1, BLOCK_SIZE // array.shape[1])
+    """Yield slices of rows that hold few enough elements to be cast to float64 at once."""
+    step = max(1, min(BLOCK_SIZE, _ROW_BLOCK_SIZE) // array.shape[1])
     for start in range(0, len(array), step):
         yield slice(start, min(start + step, len(array)))
 

@@ -91,12 +91,14 @@ def assign_bins(
     2
     """
     hypotheses = check_hypotheses(hypotheses)
+    moments = cache(partial(row_moments, hypotheses))
     return assign_checked_bins(
         hypotheses,
         n_bins=n_bins,
         binning=binning,
         random_state=random_state,
-        moments=partial(row_moments, hypotheses),
+        moments=moments,
+        order=lambda: canonical_order(hypotheses, *moments()),
     )
 
 
@@ -107,25 +109,31 @@ def assign_checked_bins(
     binning: Binning,
     random_state: int,
     moments: Callable[[], tuple[np.ndarray, np.ndarray]],
+    order: Callable[[], np.ndarray],
 ) -> np.ndarray:
     """Return `assign_bins` of hypotheses that have been checked.
 
-    ``moments`` returns mean and variance of the rows; not all partitions need them.
+    ``moments`` returns mean and variance of the rows, ``order`` their `canonical_order`; not all
+    partitions need them.
     """
     n_bins = check_positive_integer(n_bins, name="n_bins")
     if binning in ("kmeans", "sorted_kmeans"):
         in_order = binning == "sorted_kmeans"
-        order = canonical_order(hypotheses, *moments(), exchangeable=in_order)
+        samples = (
+            order() if in_order else canonical_order(hypotheses, *moments(), exchangeable=False)
+        )
 
         def rows_of(samples: np.ndarray) -> np.ndarray:
             rows = hypotheses[samples]
             # In the type that they have, of which sorting is faster than of float64.
             return (np.sort(rows, axis=1) if in_order else rows).astype(np.float64)
 
-        labels = np.empty(len(order), dtype=np.intp)
-        labels[order] = _kmeans(rows_of, order, n_bins, random_state)
+        labels = np.empty(len(samples), dtype=np.intp)
+        labels[samples] = _kmeans(rows_of, samples, n_bins, random_state)
     elif binning == "nested":
-        labels = nested_bins(hypotheses, *moments(), n_bins=n_bins, random_state=random_state)[1]
+        labels = nested_bins(
+            hypotheses, moments()[0], order(), n_bins=n_bins, random_state=random_state
+        )[1]
     elif binning == "quantile":
         labels = _mean_and_spread_quantiles(*moments(), n_bins)
     elif binning == "grid":
@@ -273,28 +281,35 @@ def _n_shapes(n_bins: int) -> int:
 def nested_bins(
     hypotheses: np.ndarray,
     mean: np.ndarray,
-    variance: np.ndarray,
+    order: np.ndarray,
     *,
     n_bins: int,
     random_state: int,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return coarse bins of the row means and, within them, fine bins of spread and shape.
 
+    ``order`` is the `canonical_order` of the samples.
+
     No fine bin holds one sample only, unless its coarse bin does.
     """
     n_shapes = _n_shapes(n_bins)
     coarse = coarse_bins(mean, n_bins)
     fine = np.empty(len(mean), dtype=np.intp)
-    order = canonical_order(hypotheses, mean, variance)
     # Stable: each coarse bin keeps the canonical order.
     order = order[np.argsort(coarse[order], kind="stable")]
 
     def shapes_of(samples: np.ndarray) -> np.ndarray:
-        return np.sort(hypotheses[samples], axis=1).astype(np.float64) - mean[samples, None]
+        rows = hypotheses[samples]
+        # In the type that they have, of which sorting is faster than of float64.
+        rows.sort(axis=1)
+        rows = rows.astype(np.float64)
+        rows -= mean[samples, None]
+        return rows
 
     def rounded_shapes_of(samples: np.ndarray) -> np.ndarray:
         # Constant rows that differ by the rounding of their mean are one shape.
-        return np.round(shapes_of(samples), 12)
+        rows = shapes_of(samples)
+        return np.round(rows, 12, out=rows)
 
     for inside in np.split(order, np.flatnonzero(np.diff(coarse[order])) + 1):
         labels = _kmeans(rounded_shapes_of, inside, n_shapes, random_state)
@@ -346,7 +361,11 @@ def _kmeans(
     few = len(samples) <= MAX_KMEANS_ROWS
     blocks = [samples[i : i + _BLOCK_ROWS] for i in range(0, len(samples), _BLOCK_ROWS)]
     rows = rows_of(samples) if few else None
-    groups = _few_equal_rows([rows] if few else map(rows_of, blocks), n_bins)
+    # As a rule a few rows show that more than so many differ.
+    first, *others = [rows] if few else blocks
+    looked_at = [part for part in (first[: 2 * n_bins], first[2 * n_bins :]) if len(part) > 0]
+    looked_at += others
+    groups = _few_equal_rows(looked_at if few else map(rows_of, looked_at), n_bins)
     if groups is not None:
         return groups
     if rows is None:
@@ -358,7 +377,14 @@ def _kmeans(
     with checked, _threads().limit(limits=1), warnings.catch_warnings():
         # Rows that differ by rounding only give fewer clusters than asked for: no fault here.
         warnings.simplefilter("ignore", ConvergenceWarning)
-        model = KMeans(n_bins, init="k-means++", n_init=1, random_state=random_state).fit(rows)
+        # Elkan's way to the same centres takes less time than Lloyd's if there are many rows.
+        model = KMeans(
+            n_bins,
+            init="k-means++",
+            n_init=1,
+            algorithm="lloyd" if few or n_bins == 1 else "elkan",
+            random_state=random_state,
+        ).fit(rows)
         if few:
             return model.labels_
         return np.concatenate([model.predict(rows_of(block)) for block in blocks])

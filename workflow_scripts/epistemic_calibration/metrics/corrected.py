@@ -238,7 +238,8 @@ def split_epistemic_calibration_error(
     n_bins = check_positive_integer(n_bins, name="n_bins")
     fine = sample.bins(n_bins=n_bins, binning="nested", random_state=random_state, given=bins)
     coarse = coarse_bins(sample.mean, n_bins)
-    if len(np.unique(np.stack([coarse, fine]), axis=1).T) != len(np.unique(fine)):
+    n_pairs = len(np.unique(coarse * (fine.max() + 1) + fine))
+    if n_pairs != len(np.unique(fine)):
         raise ValueError(f"bins are not nested in those of the row mean for n_bins={n_bins}")
     coarse = np.unique(coarse, return_inverse=True)[1]
     of_samples = groups_of_samples(groups, len(sample))

@@ -11,7 +11,6 @@ from epistemic_calibration.metrics._groups import groups_of_samples
 from epistemic_calibration.metrics._regression import folds, ridge_coefficients, spline_basis
 from epistemic_calibration.metrics._sample import Sample, as_sample
 from epistemic_calibration.metrics._validation import check_fraction, row_blocks
-from epistemic_calibration.metrics.binning import canonical_order
 
 
 @dataclass(frozen=True)
@@ -99,12 +98,16 @@ def cross_fitted_lower_bound(
     sample = as_sample(y_true, hypotheses)
     level = check_fraction(confidence_level, name="confidence_level")
     error = sample.y - sample.mean
-    features = _row_features(sample)
     groups = groups_of_samples(groups, len(sample))
-    fitted = np.empty_like(error)
-    for train, test in _folds_of_groups(sample, groups, n_folds, random_state):
-        coefficients = ridge_coefficients(features[train], error[train], np.logspace(-2, 4, 19))
-        fitted[test] = features[test] @ coefficients
+    tests = _folds_of_groups(sample, groups, n_folds, random_state)
+    # Fold after fold, so that none has to be copied.
+    order = np.concatenate(tests)
+    features, ends = _row_features(sample, order), np.cumsum([len(test) for test in tests])
+    fitted, alphas = np.empty_like(error), np.logspace(-2, 4, 19)
+    for test, end in zip(tests, ends.tolist(), strict=True):
+        held_out = slice(end - len(test), end)
+        coefficients = ridge_coefficients(features, error[order], alphas, held_out=held_out)
+        fitted[test] = features[held_out] @ coefficients
     gains = fitted * (2 * error - fitted)
     estimate = float(gains.mean())
     deviation = 2 * fitted * np.sqrt(sample.mean * (1 - sample.mean))
@@ -125,16 +128,13 @@ def cross_fitted_lower_bound(
 
 def _folds_of_groups(
     sample: Sample, groups: np.ndarray | None, n_folds: int, seed: int
-) -> list[tuple[np.ndarray, np.ndarray]]:
+) -> list[np.ndarray]:
+    """Return the samples of each fold."""
     if groups is None:
         # So that the order of samples does not change the folds.
-        order = canonical_order(sample.hypotheses, sample.mean, sample.variance)
-        return folds(len(sample), n_folds, seed, order=order)
+        return [test for _, test in folds(len(sample), n_folds, seed, order=sample.order)]
     n_groups = int(groups.max()) + 1
-    return [
-        (np.flatnonzero(np.isin(groups, train)), np.flatnonzero(np.isin(groups, test)))
-        for train, test in folds(n_groups, n_folds, seed)
-    ]
+    return [np.flatnonzero(np.isin(groups, test)) for _, test in folds(n_groups, n_folds, seed)]
 
 
 def _variance_of_groups(values: np.ndarray, groups: np.ndarray) -> float:
@@ -158,7 +158,8 @@ def _calibrated_variance(deviation: np.ndarray, error: np.ndarray, groups: np.nd
     return (alone + correlation * (float(together @ together) - alone)) / len(error)
 
 
-def _row_features(sample: Sample) -> np.ndarray:
+def _row_features(sample: Sample, order: np.ndarray) -> np.ndarray:
+    """Return the features of the samples in some order."""
     spread = np.sqrt(sample.variance)
     # The largest spread that the mean allows is sqrt(Δ(1 − Δ)).
     largest = np.sqrt(sample.mean * (1 - sample.mean))
@@ -172,7 +173,7 @@ def _row_features(sample: Sample) -> np.ndarray:
     shapes = np.stack(
         [np.ones_like(scaled), scaled, scaled**2 - 1, np.clip(skewness, -3, 3)], axis=1
     )
-    return (shapes[:, :, None] * basis[:, None, :]).reshape(len(basis), -1)
+    return (shapes[order, :, None] * basis[order, None, :]).reshape(len(basis), -1)
 
 
 def _third_moment(hypotheses: np.ndarray, mean: np.ndarray) -> np.ndarray:
