@@ -267,13 +267,18 @@ class Plan:
         tasks, size = list(self.tasks(dataset)), self.config.tasks_per_job
         return [tasks[start : start + size] for start in range(0, len(tasks), size)]
 
+    @property
+    def fits_one_by_one(self) -> bool:
+        """Whether each job that fits a method fits one task, and is named after it."""
+        return self.config.tasks_per_job == 1
+
     def fits(self, dataset: str) -> dict[str, list[str]]:
         """Return the tasks of each job that fits a method, by what its logs have in their names.
 
         That is the number of the chunk; where each is of one task, that task.
         """
         chunks = self.task_chunks(dataset)
-        if self.config.tasks_per_job == 1:
+        if self.fits_one_by_one:
             return {task: [task] for (task,) in chunks}
         return {str(number): chunk for number, chunk in enumerate(chunks)}
 
