@@ -1,4 +1,5 @@
 # What the rules share: the resolved configuration, the plan, and helpers for paths.
+import gc
 import os
 import re
 import shlex
@@ -41,6 +42,11 @@ from epistemic_calibration.workflow.ledger import Ledger
 from epistemic_calibration.workflow.manifest import append_manifest
 from epistemic_calibration.workflow.other_runs import jobs_still_at_work, note_run_in_queue
 from epistemic_calibration.workflow.plan import Plan, stages
+from epistemic_calibration.workflow.planning import (
+    any_in_another,
+    know_parameters_of_resources,
+    known_parameters,
+)
 from epistemic_calibration.workflow.provenance import is_finished, receipt_path, write_spec
 from epistemic_calibration.workflow.rule_index import RuleIndex
 from epistemic_calibration.workflow.screen import Screen, closing_text, warnings_of
@@ -262,6 +268,11 @@ async def init(dag, *args, **kwargs):
         parts = {part for target in targets for part in re.split("[/.]", target)}
         if (needed or name in parts) and "--unlock" not in sys.argv:
             raise WorkflowError(reason)
+    if dag.workflow is workflow:
+        # Snakemake copies all names of the workflow for each text that it shows of a job, five
+        # times. The commands and messages of the rules name only what is of the job.
+        workflow.modifier.globals = {"config": workflow.config}
+        know_parameters_of_resources(workflow.rules)
     return await _init(dag, *args, **kwargs)
 
 
@@ -273,6 +284,15 @@ async def no_check(dag, job, outputs):
     return None
 
 
+_check_directory_outputs = DAG.check_directory_outputs
+
+
+def check_directory_outputs(dag):
+    """Have Snakemake look for an output in another, pair by pair, only where there is one."""
+    if any_in_another(path for job in dag.jobs for path in job.output):
+        _check_directory_outputs(dag)
+
+
 DAG.init, DAG.update_needrun = init, update_needrun
 snakemake.dag.OutputIndex = RuleIndex
 Job.cleanup, Job.remove_existing_output = cleanup, remove_existing_output
@@ -280,6 +300,10 @@ Job.cleanup, Job.remove_existing_output = cleanup, remove_existing_output
 # job has made of a file that is dated in the future.
 Job.output_mintime = property(no_time)
 DAG.check_output_mtime = no_check
+DAG.check_directory_outputs = check_directory_outputs
+# What a plan is made of stays: to look through it for what is left over, again and again, would
+# take a tenth of the time.
+gc.set_threshold(100_000)
 
 
 def look_at_results(dag):
@@ -480,6 +504,7 @@ wildcard_constraints:
 def spec(stage, **where):
     """The one parameter of a job: the file of its spec, everything that determines its outputs."""
 
+    @known_parameters
     def path(wildcards):
         # The tasks of a method have one spec, whichever of them a job fits.
         given = {name: value for name, value in wildcards.items() if name != "task"}
@@ -672,6 +697,7 @@ def fits(dataset):
 
 
 def neighbors_file(dataset):
+    @known_parameters
     def files(wildcards):
         if not plan.entries[wildcards.method].uses_neighbors:
             return []

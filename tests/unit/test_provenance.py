@@ -1,5 +1,6 @@
 """Fingerprints depend on content alone; files are whole or absent, and checked when read."""
 
+import builtins
 import json
 import platform
 import sys
@@ -200,6 +201,7 @@ def test_a_file_that_must_not_be_read_is_no_damaged_one(result, monkeypatch):
     def refused(*_, **__):
         raise PermissionError(13, "Permission denied", result)
 
+    monkeypatch.setattr(builtins, "open", refused)
     monkeypatch.setattr(Path, "read_text", refused)
     for read in (read_receipt, read_spec):
         with pytest.raises(PermissionError, match="Permission denied"):

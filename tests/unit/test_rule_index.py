@@ -4,7 +4,7 @@ import pytest
 from snakemake.io import IOFile
 from snakemake.output_index import OutputIndex
 
-from epistemic_calibration.workflow.rule_index import RuleIndex
+from epistemic_calibration.workflow.rule_index import RuleIndex, _regex
 
 
 class Rule:
@@ -30,6 +30,7 @@ RULES = [
     Rule("results/{page}/report.html"),
     Rule("{anything}"),
     Rule("{folder}/x"),
+    Rule("results/aba{middle,.*}ab"),
 ]
 FILES = [
     "results/a/seed0/hypotheses/eknn/0.npz",
@@ -40,6 +41,8 @@ FILES = [
     "results/b/seed12/hypotheses/eknn/4.npz",
     "results/a/labels.npz",
     "results/a/seed0/scores/eknn.csv",
+    "results/abaab",
+    "results/abab",
     "results/report.html",
     "results/a/report.html",
     "x",
@@ -59,5 +62,8 @@ def test_the_rules_found_are_those_that_snakemake_finds(file):
 def test_of_the_rules_of_many_tasks_only_one_is_looked_at():
     rules = [Rule(f"results/a/seed{{seed}}/{{method}}/{n}.npz") for n in range(100)]
     file = "results/a/seed0/eknn/17.npz"
-    assert RuleIndex(rules).match(file) == {rules[17]}
-    assert RuleIndex(rules[:17]).match(file) == set()
+    compiled = _regex.cache_info().currsize
+    assert RuleIndex(rules).match_producers(file) == {rules[17]}
+    assert RuleIndex(rules[:17]).match_producers(file) == set()
+    # Outputs that differ by how they end have one regular expression.
+    assert _regex.cache_info().currsize <= compiled + 1

@@ -8,7 +8,6 @@ from epistemic_calibration.workflow.slurm import (
     end_of_job,
     parse_queue,
     patient,
-    refusal_of_job,
 )
 
 RUN = "35e87770-1707-43ff-9bb9-f450e6d2cba4"
@@ -70,9 +69,7 @@ def test_a_job_that_sbatch_refuses_has_its_words():
     )
     expected = "SLURM refuses the job: sbatch: error: Batch job submission failed: Invalid account"
     assert end_of_job(said, None, "scores", ASKED) == expected
-    array = said.replace("failed. The", "failed for array job submission (tasks 1-3). The", 1)
-    assert refusal_of_job(array) == expected
-    assert refusal_of_job("something else") == ""
+    assert end_of_job("something else\nand more", None, "scores", ASKED) == "something else"
 
 
 def test_jobs_of_a_folder_are_those_of_snakemake_that_have_not_ended(tmp_path):

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Literal
@@ -22,7 +23,7 @@ from epistemic_calibration.workflow.provenance import (
     file_digest,
     file_signature,
     read_receipt,
-    receipt_path,
+    receipt_name,
 )
 
 State = Literal["missing", "current", "stale", "damaged"]
@@ -68,20 +69,21 @@ class Ledger:
             ``stale``: made from another spec, or by a job that did not finish. ``damaged``: made
             from this spec, but its content is no longer what the job has written.
         """
+        # As text: with thousands of results, objects of paths would take most of the time.
+        file = f"{self.base_dir}/{path}"
         try:
-            signature = file_signature(self.base_dir / path)
+            signature = file_signature(file)
         except FileNotFoundError:
             return "missing"
         entry = self._entries.get(path)
         known = entry is not None and entry["signature"] == signature
         # A job that reads the result asks for its receipt.
-        if not known or not (self.base_dir / receipt_path(path)).is_file():
+        receipt_file = f"{self.base_dir}/{receipt_name(path)}"
+        if not known or not os.path.isfile(receipt_file):  # noqa: PTH113
             receipt = read_receipt(path, self.base_dir)
             if receipt is None or receipt["fingerprint"] != fingerprint:
                 return "stale"
-            if receipt["signature"] != signature and receipt["sha256"] != file_digest(
-                self.base_dir / path
-            ):
+            if receipt["signature"] != signature and receipt["sha256"] != file_digest(file):
                 return "damaged"
             entry = {
                 "signature": signature,

@@ -14,6 +14,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
+import os
 import platform
 import sys
 import zipfile
@@ -40,6 +41,7 @@ _MODULES = {
     "numba": "numba",
 }
 _PACKAGES = (*_MODULES, "snakemake")
+_SMALL = 2**20
 _RECEIPT = {"fingerprint", "sha256", "signature", "made_with", "warnings"}
 
 
@@ -65,7 +67,10 @@ def fingerprint(spec: Mapping[str, Any]) -> str:
 
 def file_digest(path: str | Path) -> str:
     """Return the SHA-256 of a file's content, as 64 hexadecimal digits."""
-    with Path(path).open("rb") as file:
+    with open(path, "rb", buffering=0) as file:  # noqa: PTH123
+        # A large buffer for each of thousands of small files would take longer than they do.
+        if os.fstat(file.fileno()).st_size < _SMALL:
+            return hashlib.sha256(file.read()).hexdigest()
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
@@ -198,8 +203,20 @@ def read_spec(path: str | Path) -> dict[str, Any]:
 
 def receipt_path(path: str | Path) -> Path:
     """Return where the receipt of a result is: results/a/b -> results/receipts/a/b.json."""
-    path = Path(path)
-    return Path(path.parts[0], "receipts", *path.parts[1:-1], f"{path.name}.json")
+    return Path(receipt_name(path))
+
+
+# A start asks this and the next of each result, and objects of paths are slow to make.
+def receipt_name(path: str | Path) -> str:
+    """Return `receipt_path` as text.
+
+    Examples
+    --------
+    >>> receipt_name("results/a/b.npz")
+    'results/receipts/a/b.npz.json'
+    """
+    folder, _, name = os.path.normpath(path).partition("/")
+    return f"{folder}/receipts/{name}.json"
 
 
 def file_signature(path: str | Path) -> list[int]:
@@ -207,7 +224,7 @@ def file_signature(path: str | Path) -> list[int]:
 
     As long as they stay, its content does.
     """
-    stat = Path(path).stat()
+    stat = os.stat(path)  # noqa: PTH116
     return [stat.st_size, stat.st_ino, stat.st_mtime_ns, stat.st_ctime_ns]
 
 
@@ -233,7 +250,7 @@ def write_receipt(
     # The signature first: what changes between the two is not vouched for.
     signature = file_signature(path)
     receipt = {
-        "path": Path(path).as_posix(),
+        "path": os.path.normpath(path),
         "fingerprint": fingerprint,
         "sha256": file_digest(path),
         "signature": signature,
@@ -263,9 +280,10 @@ def read_receipt(path: str | Path, base_dir: str | Path = ".") -> dict[str, Any]
         If it must not be read.
     """
     try:
-        receipt = json.loads(Path(base_dir, receipt_path(path)).read_text(encoding="utf-8"))
+        with open(f"{base_dir}/{receipt_name(path)}", "rb", buffering=0) as file:  # noqa: PTH123
+            receipt = json.loads(file.read().decode())
         complete = receipt.keys() >= _RECEIPT
-        return receipt if complete and receipt["path"] == Path(path).as_posix() else None
+        return receipt if complete and receipt["path"] == os.path.normpath(path) else None
     except PermissionError:
         raise
     except (OSError, ValueError, KeyError, TypeError, AttributeError):

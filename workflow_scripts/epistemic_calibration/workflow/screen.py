@@ -19,7 +19,7 @@ from snakemake_interface_logger_plugins.common import LogEvent
 from epistemic_calibration.workflow.job_log import read_outcome
 from epistemic_calibration.workflow.job_warnings import merged
 from epistemic_calibration.workflow.provenance import read_receipt
-from epistemic_calibration.workflow.slurm import end_of_job, refusal_of_job
+from epistemic_calibration.workflow.slurm import end_of_job
 from epistemic_calibration.workflow.warning_text import sentences
 
 # What is in the log file, and tells a user nothing. Messages have no event of their own here.
@@ -137,8 +137,6 @@ class Screen:
                 "lost its power. If none is at work, type\n  snakemake --unlock\nand run again; "
                 "what was finished is kept."
             )
-        elif refused := refusal_of_job(message):
-            text = refused
         elif refused := _REFUSED.fullmatch(message):
             text = f"Error: {refused['why']}"
         elif message.startswith(_NOTHING_TO_DO):

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 _RUN = re.compile(r"(?:.*_)?[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _SECONDS = 60
 _ENDED = re.compile(r"SLURM-job '(?P<job>[^']+)' failed.*?(?:status is: '(?P<state>\w+)'|$)", re.S)
-_REFUSED = re.compile(r"SLURM sbatch failed.*?The error message was '(?P<said>.*?)'\.\n", re.S)
+_REFUSED = re.compile(r"SLURM sbatch failed\. The error message was '(?P<said>.*?)'\.\n", re.S)
 # Not every configuration tells in the state what its log tells.
 _TOLD = {
     "OUT_OF_MEMORY": re.compile(r"oom.?kill|out of memory|memory limit", re.IGNORECASE),
@@ -111,7 +111,10 @@ def end_of_job(message: str, log: str | Path | None, rule: str, asked: Mapping[s
     ended = _ENDED.search(message)
     if ended is None:
         # It was not submitted.
-        return refusal_of_job(message) or message.partition("\n")[0]
+        refused = _REFUSED.match(message)
+        if refused is None:
+            return message.partition("\n")[0]
+        return f"SLURM refuses the job: {' '.join(refused['said'].split())}"
     state = ended["state"] or ""
     if state in ("FAILED", "CANCELLED", ""):
         tail = _tail(log)
@@ -123,18 +126,6 @@ def end_of_job(message: str, log: str | Path | None, rule: str, asked: Mapping[s
         option = f"--set-resources={rule}:{resource}={2 * had}" if isinstance(had, int) else ""
         return f"{job}: it {what.format(had)}" + (f". More: {option}" if option else "")
     return f"{job}: {_CAUSES[state]}" if state in _CAUSES else ""
-
-
-def refusal_of_job(message: str) -> str:
-    """Return what sbatch says where it refuses jobs, or nothing.
-
-    Examples
-    --------
-    >>> refusal_of_job("SLURM sbatch failed. The error message was 'Invalid account'.\\n  more")
-    'SLURM refuses the job: Invalid account'
-    """
-    refused = _REFUSED.match(message)
-    return f"SLURM refuses the job: {' '.join(refused['said'].split())}" if refused else ""
 
 
 def patient(query: Callable[..., Any], tell: Callable[[str], None]) -> Callable[..., Any]:
