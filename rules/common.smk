@@ -16,6 +16,7 @@ from snakemake.dag import DAG
 from snakemake.exceptions import WorkflowError
 from snakemake.jobs import Job
 from snakemake.logging import logger
+from snakemake.scheduling.job_scheduler import JobScheduler
 
 if Path(workflow.current_basedir).parent != Path(workflow.basedir):
     raise WorkflowError(
@@ -49,6 +50,7 @@ from epistemic_calibration.workflow.planning import (
 )
 from epistemic_calibration.workflow.provenance import is_finished, receipt_path, write_spec
 from epistemic_calibration.workflow.rule_index import RuleIndex
+from epistemic_calibration.workflow.scheduling import look_again
 from epistemic_calibration.workflow.screen import Screen, closing_text, warnings_of
 from epistemic_calibration.workflow.slurm import patient
 
@@ -301,6 +303,7 @@ Job.cleanup, Job.remove_existing_output = cleanup, remove_existing_output
 Job.output_mintime = property(no_time)
 DAG.check_output_mtime = no_check
 DAG.check_directory_outputs = check_directory_outputs
+JobScheduler._schedule_reevalutation = look_again
 # What a plan is made of stays: to look through it for what is left over, again and again, would
 # take a tenth of the time.
 gc.set_threshold(100_000)
