@@ -50,3 +50,19 @@ def test_a_look_in_progress_is_followed_by_another():
         look_again(asked, 0.01)
         looks += asked._open_jobs.acquire(timeout=20)
     assert looks > 5
+
+
+def test_who_asks_while_a_look_is_being_made_gets_another():
+    asked, looks = SimpleNamespace(), threading.Semaphore(0)
+
+    class AsksAtOnce:
+        """The scheduler is faster than the timer's thread, which has still to end."""
+
+        def release(self):
+            looks.release()
+            look_again(asked, 0.01)
+
+    asked._open_jobs = AsksAtOnce()
+    look_again(asked, 0.01)
+    for _ in range(3):
+        assert looks.acquire(timeout=20)

@@ -17,12 +17,12 @@ def look_again(scheduler: JobScheduler, delay: float) -> None:
     with every finished job there would be one more, every few seconds, until no job waits. A
     timer that is left over at the end of a run does not hold it up.
     """
-    due = time.monotonic() + delay
-    timer = getattr(scheduler, "_timer", None)
-    if timer is not None and timer.is_alive() and timer.due <= due:
+    now = time.monotonic()
+    due = now + delay
+    # One that is due has been made, or is being made: it is not the one to wait for.
+    if now < getattr(scheduler, "_next_look", now) <= due:
         return
+    scheduler._next_look = due
     timer = threading.Timer(delay, scheduler._open_jobs.release)
     timer.daemon = True
-    timer.due = due
-    scheduler._timer = timer
     timer.start()
