@@ -128,7 +128,7 @@ def test_perfect_and_worst_certain_predictions():
 def test_blocks_do_not_change_sums(monkeypatch, block):
     y, hypotheses = make(h=4, n=101)
     expected = metrics.decompose_eece(y, hypotheses, n_bins=5)
-    monkeypatch.setattr(metrics._validation, "BLOCK_SIZE", block)
+    monkeypatch.setattr(metrics._validation, "_ROW_BLOCK_SIZE", block)
     found = metrics.decompose_eece(y, hypotheses, n_bins=5)
     for name in ("eece", "calibration", "dispersion"):
         assert getattr(found, name) == pytest.approx(getattr(expected, name), abs=1e-15)

@@ -118,7 +118,7 @@ def test_groups_must_fill_the_folds(predictor):
 
 @pytest.mark.parametrize(("n", "signal"), [(300, 0.0), (300, 1.0), (20, 1.0)])
 def test_ridge_is_that_of_scikit_learn(n, signal, monkeypatch):
-    monkeypatch.setattr("epistemic_calibration.metrics._validation.BLOCK_SIZE", 700)
+    monkeypatch.setattr("epistemic_calibration.metrics._validation._ROW_BLOCK_SIZE", 700)
     rng = np.random.default_rng(1)
     X = rng.standard_normal((n, 24)) * np.logspace(0, -3, 24)
     X[:, 5] = X[:, 4]

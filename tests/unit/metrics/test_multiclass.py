@@ -435,7 +435,7 @@ def test_eece_does_not_depend_on_the_size_of_blocks(monkeypatch):
     y, hypotheses, _ = draw(100)
     bins = np.arange(100) % 3
     expected = metrics.canonical_eece(y, hypotheses, bins=bins)
-    monkeypatch.setattr("epistemic_calibration.metrics._validation.BLOCK_SIZE", 100)
+    monkeypatch.setattr("epistemic_calibration.metrics._validation._ROW_BLOCK_SIZE", 100)
     result = metrics.canonical_eece(y, hypotheses, bins=bins)
     assert result.eece == pytest.approx(expected.eece, abs=1e-14)
     assert result.dispersion == pytest.approx(expected.dispersion, abs=1e-14)

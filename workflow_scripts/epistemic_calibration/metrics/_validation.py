@@ -117,7 +117,7 @@ def check_fraction(value: float, *, name: str) -> float:
 
 def row_blocks(array: np.ndarray) -> Iterator[slice]:
     """Yield slices of rows that hold few enough elements to be cast to float64 at once."""
-    step = max(1, min(BLOCK_SIZE, _ROW_BLOCK_SIZE) // array.shape[1])
+    step = max(1, _ROW_BLOCK_SIZE // array.shape[1])
     for start in range(0, len(array), step):
         yield slice(start, min(start + step, len(array)))
 
