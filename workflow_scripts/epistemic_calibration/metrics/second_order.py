@@ -47,7 +47,6 @@ from epistemic_calibration.metrics._clusters import (
 )
 from epistemic_calibration.metrics._groups import check_groups, group_sums
 from epistemic_calibration.metrics._validation import (
-    BLOCK_SIZE,
     check_bins,
     check_fraction,
     check_hypotheses,
@@ -538,29 +537,27 @@ def second_order_test(
         seen = _squared_error(*_moments(s, k), prediction) - variance
         spread = _variance_of_squared_error(rows, k)
     labels = np.unique(quantile_bins(variance, n_bins), return_inverse=True)[1]
-    order = np.argsort(labels, kind="stable")
-    starts = np.flatnonzero(np.diff(labels[order], prepend=-1))
-    scale = np.add.reduceat(spread[order], starts)
+    scale = np.bincount(labels, weights=spread)
     with np.errstate(divide="ignore"):
         scale = np.where(scale > 1e-18 * len(s), 1 / scale, 0)
+    of_seen = float(np.bincount(labels, weights=seen) ** 2 @ scale)
 
-    def statistic(values: np.ndarray) -> np.ndarray:
-        return np.add.reduceat(values[..., order], starts, axis=-1) ** 2 @ scale
+    # Numbers of all hypotheses fit in it: what is drawn of it takes fewer random bits.
+    numbers = np.min_scalar_type(rows.shape[1])
 
-    of_seen = float(statistic(seen))
-    n_larger = 0
-    step = max(1, BLOCK_SIZE // len(s))
-    for start in range(0, n_resamples, step):
-        shape = (min(step, n_resamples - start), len(s))
+    def draw(n: int) -> np.ndarray:
         if exchangeable:
-            chosen = generator.integers(0, pool.shape[1], shape)
-            drawn = pool[np.arange(len(s)), chosen]
-        else:
-            chosen = generator.integers(0, rows.shape[1], shape)
-            counts = generator.binomial(k, rows[np.arange(len(s)), chosen])
-            drawn = _squared_error(*_moments(counts, k), prediction) - variance
-        # Equal draws must count as equal although sums are rounded.
-        n_larger += int(np.count_nonzero(statistic(drawn) >= of_seen - 1e-9 * abs(of_seen)))
+            return pool[n, generator.integers(0, pool.shape[1], n_resamples, dtype=numbers)]
+        chosen = generator.integers(0, rows.shape[1], n_resamples, dtype=numbers)
+        counts = generator.binomial(k[n], rows[n, chosen])
+        return _squared_error(*_moments(counts, k[n]), prediction[n]) - variance[n]
+
+    # Input by input: what is drawn from is then in the processor's cache.
+    sums = np.zeros((len(scale), n_resamples))
+    for n, label in enumerate(labels):
+        sums[label] += draw(n)
+    # Equal draws must count as equal although sums are rounded.
+    n_larger = int(np.count_nonzero(scale @ sums**2 >= of_seen - 1e-9 * abs(of_seen)))
     return HypothesisTest(of_seen, (1 + n_larger) / (n_resamples + 1))
 
 
