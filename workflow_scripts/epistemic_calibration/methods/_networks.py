@@ -32,6 +32,7 @@ from torch.optim.sgd import sgd
 
 from epistemic_calibration.device import resolve_device
 from epistemic_calibration.methods._adam import BETA_1, BETA_2, EPSILON, Adam
+from epistemic_calibration.methods._output_layer import output_layer_step
 
 logger = logging.getLogger("epistemic_calibration")
 
@@ -822,6 +823,19 @@ class _Step(MinibatchStep):
                 n_networks=n_networks,
                 device=device,
             )
+        #: What the compiled output layer works on; None where the library's products are used.
+        self.output_arrays = None
+        if device.type == "cpu" and type(training.loss) is CrossEntropy:
+            masks = self.dropout_masks
+            arrays = (
+                self.pre_activations[-2],
+                torch.empty(0, 0, 0) if masks is None else masks.blocks[-1],
+                training.effective_weights[-1],
+                self.mean_factors,
+                training.weight_gradients[-1],
+                self.deltas[-2],
+            )
+            self.output_arrays = [array.numpy() for array in arrays]
 
     def compute_gradients(
         self, indices: torch.Tensor, targets: torch.Tensor, kept: torch.Tensor
@@ -840,33 +854,51 @@ class _Step(MinibatchStep):
         training = self.training
         weights, gradients = training.effective_weights, training.weight_gradients
         z, deltas, last = self.pre_activations, self.deltas, len(weights) - 1
-        masks = self.dropout_masks
         if isinstance(training.noise, DropConnect):
             training.weight_masks.draw(training.mask_bits)
             torch.mul(training.masked_parameters, training.weight_masks.flat, out=training.products)
-        elif masks is not None:
-            masks.draw(training.mask_bits)
+        elif self.dropout_masks is not None:
+            self.dropout_masks.draw(training.mask_bits)
 
         torch.index_select(training.inputs, 0, indices.view(-1), out=self.gathered)
-        for i in range(last):
+        for i in range(last - 1):
             torch.bmm(self.layer_inputs[i], weights[i], out=z[i])
-            if masks is not None:
-                # Masks are not negative: the order of mask and ReLU does not matter.
-                z[i].mul_(masks.blocks[i])
-            torch.clamp_min(z[i], 0, out=self.activations[i])
-        torch.bmm(self.layer_inputs[last], weights[last], out=z[last])
-
-        training.loss.write_gradients(z[last], targets, self.mean_factors, kept, deltas[last])
-        for i in range(last, 0, -1):
+            self._activate(i)
+        torch.bmm(self.layer_inputs[last - 1], weights[last - 1], out=z[last - 1])
+        if self.output_arrays is None:
+            self._output_layer(targets, kept)
+        else:
+            output_layer_step(*self.output_arrays, targets.numpy(), kept.numpy())
+        for i in range(last - 1, 0, -1):
             torch.bmm(self.inputs_transposed[i], deltas[i], out=gradients[i])
-            delta = deltas[i - 1]
-            torch.bmm(deltas[i], self.weights_transposed[i - 1], out=delta)
-            backward_of_relu(delta, z[i - 1], 0, grad_input=delta)
-            if masks is not None:
-                delta.mul_(masks.blocks[i - 1])
+            self._propagate(i)
         torch.bmm(self.inputs_transposed[0], deltas[0], out=gradients[0])
         if isinstance(training.noise, DropConnect):
             training.masked_gradients.mul_(training.weight_masks.flat)
+
+    def _activate(self, i: int) -> None:
+        """Make the inputs of layer i + 1 of the products of layer i."""
+        if self.dropout_masks is not None:
+            # Masks are not negative: the order of mask and ReLU does not matter.
+            self.pre_activations[i].mul_(self.dropout_masks.blocks[i])
+        torch.clamp_min(self.pre_activations[i], 0, out=self.activations[i])
+
+    def _propagate(self, i: int) -> None:
+        """Make the gradients with respect to the products of layer i - 1 of those of layer i."""
+        delta = self.deltas[i - 1]
+        torch.bmm(self.deltas[i], self.weights_transposed[i - 1], out=delta)
+        backward_of_relu(delta, self.pre_activations[i - 1], 0, grad_input=delta)
+        if self.dropout_masks is not None:
+            delta.mul_(self.dropout_masks.blocks[i - 1])
+
+    def _output_layer(self, targets: torch.Tensor, kept: torch.Tensor) -> None:
+        training, last = self.training, len(self.deltas) - 1
+        logits, delta = self.pre_activations[last], self.deltas[last]
+        self._activate(last - 1)
+        torch.bmm(self.layer_inputs[last], training.effective_weights[last], out=logits)
+        training.loss.write_gradients(logits, targets, self.mean_factors, kept, delta)
+        torch.bmm(self.inputs_transposed[last], delta, out=training.weight_gradients[last])
+        self._propagate(last)
 
 
 backward_of_relu = torch.ops.aten.threshold_backward.grad_input
