@@ -47,7 +47,7 @@ class LastLayerLaplace(NetworkMethod):
         data = TensorDataset(self._features(X), torch.from_numpy(np.asarray(y).astype(np.int64)))
         # Batches are read by one index array each; loading them point by point takes longer
         # than all the rest.
-        batches = BatchSampler(SequentialSampler(data), 1024, drop_last=False)
+        batches = BatchSampler(SequentialSampler(data), 4096, drop_last=False)
         output = self.networks_.weights[-1][0]
         # Layers and data loaders draw from the global state.
         with torch.random.fork_rng(devices=[]), torch.no_grad():
