@@ -34,4 +34,6 @@ def save_figure(figure: Figure, stem: str | Path) -> list[Path]:
         for path in paths:
             with atomic_path(path) as temporary:
                 figure.savefig(temporary, metadata=_METADATA[path.suffix])
+            # Laying out takes as long as drawing, and both files should agree.
+            figure.set_layout_engine("none")
     return paths
