@@ -252,7 +252,7 @@ def _draw_by_hand(y, mean, labels, n_resamples, seed):
     return (1 + np.count_nonzero(np.array(draws) >= statistic(y) - 1e-9)) / (n_resamples + 1)
 
 
-@pytest.mark.parametrize("at_once", [7, 500, 1 << 19])
+@pytest.mark.parametrize("at_once", [8, 504, 1 << 19])
 @pytest.mark.parametrize("alone", [False, True])
 def test_tests_that_share_their_draws_are_those_by_hand(at_once, alone, predictor, monkeypatch):
     monkeypatch.setattr(hypothesis_tests, "_DRAWN_AT_ONCE", at_once)

@@ -124,9 +124,7 @@ def assign_checked_bins(
         )
 
         def rows_of(samples: np.ndarray) -> np.ndarray:
-            rows = hypotheses[samples]
-            # In the type that they have, of which sorting is faster than of float64.
-            return (np.sort(rows, axis=1) if in_order else rows).astype(np.float64)
+            return _rows(hypotheses, samples, in_order=in_order)
 
         labels = np.empty(len(samples), dtype=np.intp)
         labels[samples] = _kmeans(rows_of, samples, n_bins, random_state)
@@ -299,10 +297,7 @@ def nested_bins(
     order = order[np.argsort(coarse[order], kind="stable")]
 
     def shapes_of(samples: np.ndarray) -> np.ndarray:
-        rows = hypotheses[samples]
-        # In the type that they have, of which sorting is faster than of float64.
-        rows.sort(axis=1)
-        rows = rows.astype(np.float64)
+        rows = _rows(hypotheses, samples, in_order=True)
         rows -= mean[samples, None]
         return rows
 
@@ -317,6 +312,15 @@ def nested_bins(
             labels = merge_singletons(shapes_of(inside), labels)
         fine[inside] = coarse[inside] * n_shapes + labels
     return coarse, fine
+
+
+def _rows(hypotheses: np.ndarray, samples: np.ndarray, *, in_order: bool) -> np.ndarray:
+    """Return a copy, in float64, of the rows of some samples, each in ascending order if asked."""
+    rows = hypotheses[samples]
+    if in_order:
+        # In the type that they have, of which sorting is faster than of float64.
+        rows.sort(axis=1)
+    return rows.astype(np.float64, copy=False)
 
 
 def merge_singletons(rows: np.ndarray, labels: np.ndarray) -> np.ndarray:

@@ -25,7 +25,8 @@ from epistemic_calibration.metrics.binning import Binning, canonical_order, quan
 MIN_SAMPLES, MIN_OF_CLASS = 1000, 20
 #: Samples of nearly the same mean that are compared with each other.
 BLOCK = 10
-#: Labels drawn at once, a byte each: more would not fit in the processor's cache.
+#: Labels drawn at once, a byte each: more would not fit in the processor's cache. A multiple of 8,
+#: so that no piece leaves a part of a random word.
 _DRAWN_AT_ONCE = 1 << 19
 
 
@@ -411,11 +412,11 @@ def _redraw_tests(
     for n_octets in {test.n_octets for test in tests}:
         sharing = [test for test in tests if test.n_octets == n_octets]
         bits = np.random.default_rng(seed).bit_generator
-        step = max(1, _octets_at_once() // n_octets)
+        step = max(1, _DRAWN_AT_ONCE // n_octets)
         for start in range(0, n_resamples, step):
             n_rows = min(step, n_resamples - start)
-            for first in range(0, n_octets, _octets_at_once()):
-                shape = (n_rows, min(_octets_at_once(), n_octets - first))
+            for first in range(0, n_octets, _DRAWN_AT_ONCE):
+                shape = (n_rows, min(_DRAWN_AT_ONCE, n_octets - first))
                 words = bits.random_raw(shape[0] * shape[1] // 8)
                 # The same octets on a machine of the other byte order.
                 octets = words.astype("<u8", copy=False).view(np.uint8).reshape(shape)
@@ -424,11 +425,6 @@ def _redraw_tests(
             for test in sharing:
                 test.count()
     return [HypothesisTest(test.seen, (1 + test.n_larger) / (n_resamples + 1)) for test in tests]
-
-
-def _octets_at_once() -> int:
-    """Return `_DRAWN_AT_ONCE` in whole words, so that no piece leaves a part of one."""
-    return max(8, _DRAWN_AT_ONCE // 8 * 8)
 
 
 class _RedrawTest:
@@ -477,12 +473,12 @@ class _RedrawTest:
         # Labels of those above the mean of eight, or of those below, add no more than this.
         self._error = float(np.abs(of_eight - self._of_ones[:, None]).sum()) / 2
         # Bins and pieces cut the samples into parts; each bin starts with one.
-        firsts = np.arange(0, self.n_octets, _octets_at_once())
+        firsts = np.arange(0, self.n_octets, _DRAWN_AT_ONCE)
         parts = np.union1d(starts, firsts)
         self._starts = np.searchsorted(parts, starts)
         cuts = np.searchsorted(parts, firsts)[1:]
         self._parts = {
-            first: _Parts(of_piece - first, min(_octets_at_once(), self.n_octets - first))
+            first: _Parts(of_piece - first, min(_DRAWN_AT_ONCE, self.n_octets - first))
             for first, of_piece in zip(firsts.tolist(), np.split(parts, cuts), strict=True)
         }
         self.n_larger, self._drawn = 0, []
