@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -334,9 +335,11 @@ def _wild_estimates(
     step = max(1, BLOCK_SIZE // n_samples)
     for start in range(0, n_resamples, step):
         block = slice(start, min(start + step, n_resamples))
-        signs = generator.integers(0, 2, (block.stop - start, n_samples), dtype=np.int8)
+        shape = (block.stop - start, n_samples)
+        octets = np.frombuffer(generator.bytes(-(-math.prod(shape) // 8)), dtype=np.uint8)
+        bits = np.unpackbits(octets, count=math.prod(shape)).view(np.int8)
         # In bytes: they are gathered anew for every task.
-        signs = 2 * signs - 1
+        signs = (2 * bits - 1).reshape(shape)
         for t, (model, of_task) in enumerate(zip(models, centres, strict=True)):
             estimates[:, t, block] = model.statistics(signs, of_task)
     return estimates
