@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from filelock import FileLock
 
 # Tests run on one thread each: what they check must not depend on the machine.
 for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
@@ -113,32 +114,44 @@ def small_config():
     return {**config, **SMALL}
 
 
+def copy_of_the_project(folder):
+    """Make a fresh copy of the project with the small configuration."""
+    folder.mkdir(parents=True)
+    # Bytecode and compiled loops come along, but for files that another process is writing.
+    ignore = shutil.ignore_patterns("*.pyc.*", "*.tmp.*")
+    for part in PARTS:
+        source = ROOT / part
+        if source.is_dir():
+            shutil.copytree(source, folder / part, ignore=ignore)
+        else:
+            shutil.copy2(source, folder / part)
+    (folder / "config.yaml").write_text(yaml.safe_dump(small_config(), sort_keys=False))
+    return Project(folder)
+
+
 @pytest.fixture(scope="session")
 def new_project(tmp_path_factory):
     """Return a function that makes a fresh copy of the project with the small configuration."""
 
     def make(name="project"):
-        folder = tmp_path_factory.mktemp(name) / "work"
-        folder.mkdir()
-        for part in PARTS:
-            source = ROOT / part
-            ignore = shutil.ignore_patterns("__pycache__")
-            if source.is_dir():
-                shutil.copytree(source, folder / part, ignore=ignore)
-            else:
-                shutil.copy2(source, folder / part)
-        (folder / "config.yaml").write_text(yaml.safe_dump(small_config(), sort_keys=False))
-        return Project(folder)
+        return copy_of_the_project(tmp_path_factory.mktemp(name) / "work")
 
     return make
 
 
 @pytest.fixture(scope="session")
-def finished(new_project):
+def finished(tmp_path_factory, worker_id):
     """A project whose small benchmark has run; tests copy it and leave it as it is."""
-    project = new_project("finished")
-    project.run()
-    return project
+    own = tmp_path_factory.getbasetemp()
+    # All workers of a session share one, in the folder above their own.
+    shared = (own if worker_id == "master" else own.parent) / "finished"
+    shared.mkdir(exist_ok=True)
+    with FileLock(shared / "lock"):
+        if not (shared / "done").exists():
+            shutil.rmtree(shared / "work", ignore_errors=True)
+            copy_of_the_project(shared / "work").run()
+            (shared / "done").touch()
+    return Project(shared / "work")
 
 
 @pytest.fixture

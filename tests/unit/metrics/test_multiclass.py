@@ -360,9 +360,13 @@ def test_copies_in_groups_say_no_more_than_the_originals(function):
     once, copied, naive = of(np.arange(300)), of(of_copy, groups=of_copy), of(of_copy)
     assert copied.estimate == pytest.approx(once.estimate, abs=1e-13)
     assert copied.plug_in == pytest.approx(once.plug_in, abs=1e-13)
-    # The closed form of single samples differs by their fourth moments, and resamples by chance.
+    # The closed form of single samples differs by their fourth moments, and resamples by chance:
+    # over classes, by a factor of 1.19 ± 0.03 over seeds for what is detected.
     assert copied.standard_error == pytest.approx(once.standard_error, rel=0.15)
-    assert copied.minimum_detectable == pytest.approx(once.minimum_detectable, rel=0.15)
+    over_classes = function is CORRECTED[0]
+    assert copied.minimum_detectable == pytest.approx(
+        once.minimum_detectable, rel=0.32 if over_classes else 0.15
+    )
     # Of three copies, a third of the noise floor is taken off, and not all of it.
     assert naive.estimate > once.estimate + 0.5 * once.noise_floor
 
