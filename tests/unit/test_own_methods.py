@@ -302,5 +302,6 @@ def test_how_tasks_are_grouped_does_not_matter_where_copies_are_changed(mine, da
 @pytest.mark.parametrize("name", available_methods())
 def test_how_tasks_are_grouped_does_not_matter_to_the_methods_of_the_project(name, data):
     method = load_method(name)
-    assert_same_bits(grouped(method, data, 1), grouped(method, data, 5))
-    assert_same_bits(grouped(method, data, 2), grouped(method, data, 5))
+    together = grouped(method, data, 5)
+    for tasks_at_once in (1, 2):
+        assert_same_bits(grouped(method, data, tasks_at_once), together)

@@ -173,7 +173,7 @@ def test_standard_error_is_the_spread_of_estimates(exponent):
     _, hypotheses, p = draw(1200, n_classes=5, exponent=exponent)
     bins = metrics.assign_class_bins(hypotheses, n_bins=40)
     rng = np.random.default_rng(0)
-    n_runs = 300
+    n_runs = 150
     results = [
         metrics.canonical_epistemic_calibration_error(labels_of(p, rng), hypotheses, bins=bins)
         for _ in range(n_runs)
@@ -187,7 +187,7 @@ def test_standard_error_is_the_spread_of_estimates(exponent):
 
     expected = in_bins(bins, visible)
     assert abs(estimates.mean() - expected) < 4 * estimates.std() / np.sqrt(n_runs)
-    # The spread of 300 results has a relative deviation of 1/sqrt(2·300); bins of 30 samples
+    # The spread of 150 results has a relative deviation of 1/sqrt(2·150); bins of 30 samples
     # make variances too large by less than 10 %.
     ratio = np.mean([r.standard_error for r in results]) / estimates.std()
     assert 1 - 4 / np.sqrt(2 * n_runs) < ratio < 1.1 + 4 / np.sqrt(2 * n_runs)
