@@ -13,8 +13,8 @@ def output_layer_step(
 ):
     """Write the gradients of the output layer and of what is below it, in one pass.
 
-    Its products are so small that calling a library for each takes ten times as long as the
-    arithmetic. Each network is computed as if it were alone.
+    Its products are so small that calling a library for each takes several times as long as
+    the arithmetic. Each network is computed as if it were alone.
 
     Parameters
     ----------

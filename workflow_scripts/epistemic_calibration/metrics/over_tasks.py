@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -335,11 +334,12 @@ def _wild_estimates(
     step = max(1, BLOCK_SIZE // n_samples)
     for start in range(0, n_resamples, step):
         block = slice(start, min(start + step, n_resamples))
-        shape = (block.stop - start, n_samples)
-        octets = np.frombuffer(generator.bytes(-(-math.prod(shape) // 8)), dtype=np.uint8)
-        bits = np.unpackbits(octets, count=math.prod(shape)).view(np.int8)
+        n_rows = block.stop - start
+        n_bits = n_rows * n_samples
+        octets = np.frombuffer(generator.bytes(-(-n_bits // 8)), dtype=np.uint8)
+        bits = np.unpackbits(octets, count=n_bits).view(np.int8)
         # In bytes: they are gathered anew for every task.
-        signs = (2 * bits - 1).reshape(shape)
+        signs = (2 * bits - 1).reshape(n_rows, n_samples)
         for t, (model, of_task) in enumerate(zip(models, centres, strict=True)):
             estimates[:, t, block] = model.statistics(signs, of_task)
     return estimates
