@@ -179,6 +179,13 @@ def run(slurm, new_project):
     return project, output, queue(slurm)
 
 
+@pytest.fixture
+def project(run, slurm, tmp_path):
+    """Return a copy of the finished project, whose jobs end with the test also if it fails."""
+    yield run[0].copy(tmp_path / "work")
+    subprocess.run(["scancel", "--user=root"], env=slurm, check=True)
+
+
 def test_numbers_are_those_of_a_local_run(run, finished):
     project, _, _ = run
     tables = project.tables()
@@ -276,8 +283,7 @@ def test_profile_says_all_that_the_default_one_says():
 
 
 @pytest.mark.fault
-def test_jobs_of_a_killed_run_are_not_run_a_second_time_beside_themselves(run, slurm, tmp_path):
-    project = run[0].copy(tmp_path / "work")
+def test_jobs_of_a_killed_run_are_not_run_a_second_time_beside_themselves(project, slurm, tmp_path):
     names = ("a", "b")
     expected = undisturbed(project, tmp_path / "local", names)
     files = with_methods(project, *names)
@@ -317,25 +323,26 @@ def runs(job):
 
 
 @pytest.mark.fault
-def test_jobs_that_slurm_ends_are_told_in_a_line_and_made_by_the_next_run(run, slurm, tmp_path):
-    project = run[0].copy(tmp_path / "work")
-    names = ("cancelled", "late", "hungry", "raising", "fine")
+def test_jobs_that_slurm_ends_are_told_in_a_line_and_made_by_the_next_run(project, slurm, tmp_path):
+    waiting = ("cancelled", "late", "hungry", "raising")
+    names = (*waiting, "fine")
     expected = undisturbed(project, tmp_path / "local", names)
     files = with_methods(project, *names)
     for fault in ("hungry.eats", "raising.raises"):
         (project.folder / fault).touch()
     rule = "hypotheses_digits_0"
     options = ("--retries", "0", "--set-resources", f"{rule}:mem_mb=1500")
-    # Four cores are there.
+    # Four cores are there: one of the five begins when another has ended.
     with running_through_slurm(project, slurm, *files.values(), *options) as process:
         let_go(project, "fine")
-        wait_for(lambda: all(begun(project, name) for name in names))
-        job = {name: begun(project, name)[0] for name in names}
+        wait_for(lambda: all(begun(project, name) for name in waiting))
+        job = {name: begun(project, name)[0] for name in waiting}
         limit = ["scontrol", "update", f"JobId={job['late']}", "TimeLimit=1"]
         subprocess.run(limit, env=slurm, check=True)
         subprocess.run(["scancel", job["cancelled"]], env=slurm, check=True)
         let_go(project, "hungry", "raising")
         assert process.wait(timeout=600) != 0
+    job["fine"] = begun(project, "fine")[0]
     said = (project.folder / "screen.txt").read_text()
     states = queue(slurm)
     assert states[job["fine"]]["state"] == "COMPLETED"
@@ -366,25 +373,24 @@ def test_jobs_that_slurm_ends_are_told_in_a_line_and_made_by_the_next_run(run, s
 
 
 @pytest.mark.fault
-def test_daemons_that_are_killed_and_a_drained_node_cost_nothing(run, cluster, tmp_path):
+def test_daemons_that_are_killed_and_a_drained_node_cost_nothing(project, cluster, tmp_path):
     slurm = cluster.environment
-    project = run[0].copy(tmp_path / "work")
     names = ("a", "b", "c")
     expected = undisturbed(project, tmp_path / "local", names)
     files = with_methods(project, *names)
+    said = project.folder / "screen.txt"
     drain = ["scontrol", "update", "NodeName=node1"]
-    try:
-        with running_through_slurm(project, slurm, *files.values()) as process:
-            wait_for(lambda: all(begun(project, name) for name in names))
-            cluster.restart("node1")
-            cluster.restart("node2")
-            cluster.restart("slurmctld")
-            subprocess.run([*drain, "State=drain", "Reason=test"], env=slurm, check=True)
+    with running_through_slurm(project, slurm, *files.values()) as process:
+        wait_for(lambda: all(begun(project, name) for name in names))
+        cluster.restart("node1")
+        cluster.restart("node2")
+        cluster.restart("slurmctld")
+        subprocess.run([*drain, "State=drain", "Reason=test"], env=slurm, check=True)
+        try:
             let_go(project, *names)
-            said = project.folder / "screen.txt"
             assert process.wait(timeout=600) == 0, said.read_text()
-    finally:
-        subprocess.run([*drain, "State=resume"], env=slurm, check=True)
+        finally:
+            subprocess.run([*drain, "State=resume"], env=slurm, check=True)
     assert "FAILED" not in said.read_text()
     assert hypotheses(project, names) == expected
     for name in names:

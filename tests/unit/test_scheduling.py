@@ -66,3 +66,13 @@ def test_who_asks_while_a_look_is_being_made_gets_another():
     look_again(asked, 0.01)
     for _ in range(3):
         assert looks.acquire(timeout=20)
+
+
+def test_a_timer_that_is_early_by_the_clock_does_not_lose_the_next_look(monkeypatch):
+    asked = scheduler()
+    look_again(asked, 0.01)
+    just_before = asked._next_look - 1e-6
+    assert asked._open_jobs.acquire(timeout=20)
+    monkeypatch.setattr(time, "monotonic", lambda: just_before)
+    look_again(asked, 0.01)
+    assert asked._open_jobs.acquire(timeout=20)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from typing import TYPE_CHECKING
@@ -17,12 +18,16 @@ def look_again(scheduler: JobScheduler, delay: float) -> None:
     with every finished job there would be one more, every few seconds, until no job waits. A
     timer that is left over at the end of a run does not hold it up.
     """
-    now = time.monotonic()
-    due = now + delay
-    # One that is due has been made, or is being made: it is not the one to wait for.
-    if now < getattr(scheduler, "_next_look", now) <= due:
+    due = time.monotonic() + delay
+    if getattr(scheduler, "_next_look", math.inf) <= due:
         return
+
+    def look() -> None:
+        # Told by the look itself, not by the clock, which may run on less than the timer did.
+        scheduler._next_look = math.inf
+        scheduler._open_jobs.release()
+
     scheduler._next_look = due
-    timer = threading.Timer(delay, scheduler._open_jobs.release)
+    timer = threading.Timer(delay, look)
     timer.daemon = True
     timer.start()
