@@ -63,6 +63,11 @@ SMALL = {
 }
 
 
+def pytest_collection_modifyitems(items):
+    # Files of tests go to the workers in this order: the many short ones fill both to the end.
+    items.sort(key=lambda item: item.path.is_relative_to(ROOT / "tests" / "unit"))
+
+
 @dataclass
 class Project:
     """A copy of the project and its results, in a folder of its own."""
@@ -149,9 +154,18 @@ def finished(tmp_path_factory, worker_id):
     with FileLock(shared / "lock"):
         if not (shared / "done").exists():
             shutil.rmtree(shared / "work", ignore_errors=True)
-            copy_of_the_project(shared / "work").run()
+            done = copy_of_the_project(shared / "work").run()
+            (shared / "stdout").write_text(done.stdout)
+            (shared / "stderr").write_text(done.stderr)
             (shared / "done").touch()
     return Project(shared / "work")
+
+
+@pytest.fixture(scope="session")
+def screen(finished):
+    """What the run of the finished project printed: standard output, standard error."""
+    shared = finished.folder.parent
+    return (shared / "stdout").read_text(), (shared / "stderr").read_text()
 
 
 @pytest.fixture

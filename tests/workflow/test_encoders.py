@@ -16,7 +16,7 @@ def encoded(finished, tmp_path_factory):
             ("pixels", {"latents": {"encoder": "none"}}),
             ("components", {"latents": {"encoder": "pca"}, "pca": {"n_components": 5}}),
         ):
-            config["datasets"][name] = {**kept, **block}
+            config["datasets"][name] = {**kept, **block, "tasks_per_job": 3}
 
     project.configure(add)
     project.run("pixels", "components")

@@ -111,24 +111,23 @@ def test_what_a_method_warns_of_stands_under_the_tables_and_at_the_end_of_every_
     assert len(sentence.findall((folder / "digits_summary.md").read_text())) == 1
 
 
-def test_a_run_prints_a_line_per_job_and_ends_with_its_table(new_project):
-    project = new_project("screen")
-    planned = project.planned("digits")
-    done = project.run("digits")
-    jobs = re.findall(r"^\[ ?(\d+)/(\d+)  [^]]*\] (.*)$", done.stderr, flags=re.MULTILINE)
+def test_a_run_prints_a_line_per_job_and_ends_with_its_table(project, screen, new_project):
+    stdout, stderr = screen
+    planned = new_project("screen").planned()
+    jobs = re.findall(r"^\[ ?(\d+)/(\d+)  [^]]*\] (.*)$", stderr, flags=re.MULTILINE)
     assert sorted(message for _, _, message in jobs) == planned
     assert [int(k) for k, _, _ in jobs] == list(range(1, len(planned) + 1))
     assert {int(n) for _, n, _ in jobs} == {len(planned)}
     # The first time, nobody knows how long a job takes.
-    assert "left]" not in done.stderr
-    assert "Reason" not in done.stderr
-    assert len(done.stderr.splitlines()) < len(planned) + 10
+    assert "left]" not in stderr
+    assert "Reason" not in stderr
+    assert len(stderr.splitlines()) < len(planned) + 10
     summary = (project.folder / "results/tables/digits_summary.txt").read_text()
-    assert summary in done.stdout
+    assert summary in stdout
     assert max(map(len, summary.splitlines())) <= 100
-    assert "results/figures/digits/" in done.stdout
+    assert "results/figures/digits/" in stdout
     # 200 test images, ten bins: of each digit there are about 20.
-    assert "Few images of a class" in done.stdout
+    assert "Few images of a class" in stdout
 
     tidy = pd.read_csv(project.folder / "results/tables/digits_scores.csv")
     assert {"accuracy", "brier", "tece_corrected", "n_positive"} <= set(tidy["metric"])
