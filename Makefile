@@ -55,7 +55,7 @@ bench: $(READY_DEV) ## time the workflow against a plain script (FULL=1: the ful
 	$(BIN)/python benchmarks/scaling.py --cores $(CORES)
 
 test: $(READY_DEV) ## run every test that can run on this machine
-	$(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder
+	$(BIN)/python -m pytest -n auto --dist loadfile
 
 lint: $(READY_DEV) ## check style: ruff, snakefmt, snakemake --lint, wrapping of Markdown
 	$(BIN)/ruff check .

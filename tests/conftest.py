@@ -63,11 +63,6 @@ SMALL = {
 }
 
 
-def pytest_collection_modifyitems(items):
-    # Files of tests go to the workers in this order: the many short ones fill both to the end.
-    items.sort(key=lambda item: item.path.is_relative_to(ROOT / "tests" / "unit"))
-
-
 @dataclass
 class Project:
     """A copy of the project and its results, in a folder of its own."""
