@@ -234,8 +234,7 @@ def test_no_job_asks_for_a_gpu_unless_told_to(run):
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="its jobs would find a GPU")
-def test_with_device_cuda_the_jobs_that_can_use_a_gpu_ask_for_one(run, slurm, tmp_path):
-    project = run[0].copy(tmp_path / "cuda")
+def test_with_device_cuda_the_jobs_that_can_use_a_gpu_ask_for_one(project, slurm):
     project.configure(lambda config: config.update(device="cuda"))
     before = queue(slurm)
     done = run_through_slurm(project, slurm, "results/tables/digits.csv", "--retries", "0")
