@@ -18,7 +18,7 @@ _LIBRARIES = tuple(sysconfig.get_path(name) for name in ("stdlib", "purelib", "p
 _OF_A_METHOD = re.compile(
     r"(?P<file>[^:]+\.py): (?P<what>.*) \(line (?P<line>\d+) of [^)]+\)(?P<more>.*)", re.DOTALL
 )
-_MAX_LENGTH = 400
+_MAX_LENGTH = 2000
 
 
 def start_log() -> None:

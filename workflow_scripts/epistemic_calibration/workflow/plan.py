@@ -381,5 +381,5 @@ def _naming(dataset: str) -> Iterator[None]:
         text = f"{error.filename}: {error.strerror}" if isinstance(error, OSError) else str(error)
         unavailable = isinstance(error, MissingDataError | PermissionError)
         raise (UnavailableDatasetError if unavailable else ValueError)(
-            f"datasets.{dataset}: {text}"
+            f"datasets.{dataset}: {text.replace('datasets.<name>', f'datasets.{dataset}')}"
         ) from error

@@ -149,11 +149,16 @@ class Stage:
         collector = WarningCollector()
         collector.install()
         started = time.perf_counter()
+        where: Mapping[str, str] = {}
         try:
-            self._run(args, collector)
+            spec = read_spec(args["spec"])
+            where = spec["where"]
+            self._run(spec, args, collector)
         except Exception as error:
             logger.exception("failed after %.1f s", time.perf_counter() - started)
-            logger.error("%s", failed_line(error))
+            # The library does not know what the configuration calls a data set.
+            name = f"datasets.{where.get('dataset', '<name>')}"
+            logger.error("%s", failed_line(error).replace("datasets.<name>", name))
             sys.exit(1)
         logger.info("%s", done_line(time.perf_counter() - started))
 
@@ -166,8 +171,9 @@ class Stage:
             parser.add_argument(f"--{name.rstrip('*').replace('_', '-')}", **options)
         return vars(parser.parse_args())
 
-    def _run(self, args: Mapping[str, Any], collector: WarningCollector) -> None:
-        spec = read_spec(args["spec"])
+    def _run(
+        self, spec: Mapping[str, Any], args: Mapping[str, Any], collector: WarningCollector
+    ) -> None:
         _limit_threads(spec["threads"])
         name = job_name(spec["stage"], spec["where"])
         logger.info("start %s, %d thread(s)", name, spec["threads"])
