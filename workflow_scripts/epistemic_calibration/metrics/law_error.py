@@ -56,7 +56,6 @@ def law_error(
     slope: Estimate,
     size: CorrectedError,
     tasks: Sequence[Replicates | None],
-    n_groups: int,
 ) -> LawError | None:
     """Return the estimates with intervals for the law, or None where a task has no replicates.
 

@@ -608,7 +608,7 @@ def summarize(
         aleatoric=mean_of_groups(mean("noise"), groups, level, least=0.0),
         dropped_mass=float(1 - kept.mean()),
         n_samples=len(error),
-        law=law_error(gap, share, slope, size, without, int(groups.max()) + 1),
+        law=law_error(gap, share, slope, size, without),
     )
 
 
