@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from epistemic_calibration.metrics._classes import ClassSample, check_class_hypotheses
+from epistemic_calibration.metrics._contributions import contributions
 from epistemic_calibration.metrics._label_counts import label_moments
 from epistemic_calibration.metrics._validation import check_bins
 from epistemic_calibration.metrics.binning import Binning, assign_bins
@@ -21,7 +22,6 @@ from epistemic_calibration.metrics.law_error import Draws
 from epistemic_calibration.metrics.over_tasks import mean_corrected_error
 from epistemic_calibration.metrics.second_order import (
     SecondOrderError,
-    contributions,
     summarize,
 )
 

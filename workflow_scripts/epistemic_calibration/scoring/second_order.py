@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from epistemic_calibration import metrics
+from epistemic_calibration.metrics._contributions import Contributions, contributions
 from epistemic_calibration.metrics._label_counts import label_moments
 from epistemic_calibration.metrics.error_curve import curve
 from epistemic_calibration.metrics.label_order import (
@@ -16,11 +17,7 @@ from epistemic_calibration.metrics.label_order import (
     within_label_products,
 )
 from epistemic_calibration.metrics.law_test import can_reject
-from epistemic_calibration.metrics.second_order import (
-    Contributions,
-    contributions,
-    summarize,
-)
+from epistemic_calibration.metrics.second_order import summarize
 from epistemic_calibration.scoring.base import Inputs, Metric, Row
 
 ORDER = 6
