@@ -27,12 +27,12 @@ from threadpoolctl import threadpool_limits
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "workflow_scripts"))
 
 from epistemic_calibration.metrics.binning import quantile_bins
+from epistemic_calibration.metrics.law_test import second_order_test
 from epistemic_calibration.metrics.one_label import bounds_from_one_label
 from epistemic_calibration.metrics.second_order import (
     SecondOrderError,
     mean_second_order_error,
     second_order_error,
-    second_order_test,
     true_second_order_error,
 )
 
@@ -290,6 +290,7 @@ def tests(repeats: Callable[[int], int], *, h: int = 20) -> dict[str, pd.DataFra
                             k,
                             draw.hypotheses,
                             exchangeable=exchangeable,
+                            draws="inputs",
                             n_bins=n_bins,
                             n_resamples=199,
                             random_state=repeat,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,6 +12,7 @@ import numpy as np
 
 from epistemic_calibration import metrics
 from epistemic_calibration.evaluation import (
+    FOLLOWING_LABELS,
     LEAST_SAMPLES,
     accuracy_of,
     mean_of,
@@ -26,6 +28,8 @@ from epistemic_calibration.metrics import (
     SecondOrderError,
 )
 from epistemic_calibration.metrics._classes import ClassSample
+from epistemic_calibration.metrics.label_collection import stopping_fault
+from epistemic_calibration.metrics.law_error import Draws
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -246,6 +250,7 @@ def evaluate_classes(
     counts: np.ndarray | None,
     groups: np.ndarray | None,
     exchangeable: bool,
+    draws: Draws,
     n_bins: int | None,
     level: float,
     random_state: int,
@@ -308,9 +313,12 @@ def evaluate_classes(
         kept = counts.sum(axis=1) >= 2
         n_kept = int(kept.sum()) if groups is None else len(np.unique(groups[kept]))
         if n_kept >= LEAST_SAMPLES:
-            second_order = metrics.classwise_second_order_error(
-                counts, rows, exchangeable=exchangeable, n_bins=bins, **options
-            )
+            with warnings.catch_warnings():
+                # Among the warnings below.
+                warnings.simplefilter("ignore", metrics.LabelCollectionWarning)
+                second_order = metrics.classwise_second_order_error(
+                    counts, rows, exchangeable=exchangeable, draws=draws, n_bins=bins, **options
+                )
     shares = np.bincount(y, minlength=n_classes) / n
     predicted = np.take_along_axis(sample.mean, sample.top[:, None], axis=1)
     return ClassEvaluation(
@@ -370,6 +378,8 @@ def _warnings(
             )
         elif n_kept < n:
             found.append(f"{n - n_kept:,} inputs with fewer than two labels say nothing of size.")
+        if any(stopping_fault(of_class, counts.sum(axis=1)) is not None for of_class in counts.T):
+            found.append(FOLLOWING_LABELS)
     return found
 
 

@@ -15,12 +15,12 @@ from epistemic_calibration._evaluation_plot import (
     n_quantiles,
     reliability,
 )
-from epistemic_calibration.metrics.second_order import (
+from epistemic_calibration.metrics._label_counts import label_moments
+from epistemic_calibration.metrics.error_curve import (
     Asked,
     asked_of_uncertainty,
     curve,
     halves_of_uncertainty,
-    label_moments,
 )
 
 if TYPE_CHECKING:
@@ -84,20 +84,15 @@ def size_curve(e: ClassEvaluation, inputs: ClassInputs) -> SecondOrderCurve:
     """Return the error of all classes, or what bounds it, in quantiles of their EU."""
     sample, counts = inputs.sample, inputs.counts
     kept, index = np.arange(e.n_samples), np.arange(e.n_samples)
-    options = {"exchangeable": e.exchangeable, "random_state": e.random_state}
     asked = []
     for c in range(sample.n_classes):
         rows = sample.hypotheses[:, :, c]
         if e.second_order is not None:
             first, second, is_kept = label_moments(counts[:, c], counts.sum(axis=1))
             kept = np.flatnonzero(is_kept)
-            asked.append(
-                asked_of_uncertainty(
-                    first, second, rows[kept], None, e.exchangeable, e.random_state
-                )
-            )
+            asked.append(asked_of_uncertainty(first, second, rows[kept], None, e.exchangeable))
         else:
-            key, compared = halves_of_uncertainty(rows, **options)
+            key, compared = halves_of_uncertainty(rows, exchangeable=e.exchangeable)
             error = ((sample.y == c) - sample.mean[:, c]) ** 2
             asked.append(Asked(key, error, compared, index))
     groups = index if inputs.groups is None else inputs.groups

@@ -16,6 +16,7 @@ from epistemic_calibration._evaluation_text import (
     p_value,
     points,
     row,
+    rows_of_share,
     sentences,
     too_few,
 )
@@ -56,7 +57,7 @@ def summary(e: ClassEvaluation) -> str:
         lines += [
             row("Error of the mean, (p* − Δ)²", second.reducible),
             row("Error that is reported", second.uncertainty),
-            row("Share that is reported", second.share, points=False) + " 1 where right",
+            *rows_of_share(second),
             row("Slope of error on uncertainty", second.slope, points=False) + " 1 where right",
         ]
         share = {
@@ -123,6 +124,7 @@ def on_size(e: ClassEvaluation) -> str:
     share = min(e.class_shares.values())
     one = SimpleNamespace(
         n_samples=e.n_samples,
+        n_hypotheses=e.n_hypotheses,
         n_groups=e.n_groups,
         positive_share=share,
         confidence_level=e.confidence_level,

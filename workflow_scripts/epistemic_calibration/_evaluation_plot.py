@@ -10,7 +10,7 @@ import numpy as np
 
 from epistemic_calibration.metrics import SecondOrderCurve, second_order_curve
 from epistemic_calibration.metrics.binning import quantile_bins
-from epistemic_calibration.metrics.second_order import Asked, curve, halves_of_uncertainty
+from epistemic_calibration.metrics.error_curve import Asked, curve, halves_of_uncertainty
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -171,7 +171,7 @@ def wilson_interval(
 def size_curve(e: Evaluation, inputs: _Inputs) -> SecondOrderCurve:
     """Return the error, or the Brier score that bounds it, in quantiles of EU."""
     sample, options = inputs.sample, {"exchangeable": e.exchangeable}
-    options |= {"epistemic_uncertainty": sample.reported, "random_state": e.random_state}
+    options["epistemic_uncertainty"] = sample.reported
     if e.second_order is not None:
         return second_order_curve(
             inputs.n_positive,

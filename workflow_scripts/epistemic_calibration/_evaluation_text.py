@@ -7,7 +7,8 @@ import textwrap
 from typing import TYPE_CHECKING
 
 from epistemic_calibration.evaluation import ECE_N_BINS, LEAST_SAMPLES
-from epistemic_calibration.metrics import CorrectedError, Estimate
+from epistemic_calibration.metrics import CorrectedError, Estimate, SecondOrderError
+from epistemic_calibration.metrics.law_test import MIN_MEMBERS
 
 if TYPE_CHECKING:
     from epistemic_calibration._class_evaluation import ClassEvaluation
@@ -65,13 +66,14 @@ def summary(e: Evaluation) -> str:
         lines += [
             row("Error of the mean, (p* − Δ)²", second.reducible),
             row("Error that is reported", second.uncertainty),
-            row("Share that is reported", second.share, points=False) + " 1 where right",
+            *rows_of_share(second),
         ]
         if not math.isnan(second.slope.estimate):
             lines.append(row("Slope of error on uncertainty", second.slope, points=False))
             lines[-1] += " 1 where right"
         if "second_order" in e.tests:
-            lines.append(f"  p-value: right size {p_value(e.tests['second_order'].p_value)}")
+            p = p_value(e.tests["second_order"].p_value)
+            lines.append(f"  p-value: the truth is one more draw {p}")
     else:
         lines += bounds_of_size(e)
     lines += sentences(on_size(e))
@@ -85,6 +87,14 @@ def too_few(e: Evaluation | ClassEvaluation) -> str:
         f"Nothing can be said of calibration from {inputs_of(e)}: it takes {LEAST_SAMPLES}, and "
         f"some hundreds to see an error of ten points."
     )
+
+
+def rows_of_share(second: SecondOrderError) -> list[str]:
+    """Return the share that these hypotheses report, and what others of their law may."""
+    lines = [row("Share that is reported", second.share, points=False) + " 1 where right"]
+    if second.law is not None:
+        lines.append(row("  by others of the same law", second.law.share, points=False))
+    return lines
 
 
 def bounds_of_size(e: Evaluation | ClassEvaluation) -> list[str]:
@@ -155,27 +165,30 @@ def on_size(e: Evaluation, several_labels: str = "n_positive, n_labels") -> str:
 
 def _on_size_seen(e: Evaluation) -> str:
     second = e.second_order
-    share = second.share
+    share, law = second.share, second.law
+    doubt = _doubt(e)
+    here, but = (" for this truth", f" {doubt}") if doubt else ("", "")
     if second.gap.ci_low > 0 and not math.isnan(share.estimate):
         return (
-            f"It is too small: it reports {_percent(share.estimate)} % of the squared error "
-            f"({_percent(share.ci_low)} to {_percent(share.ci_high)} %)."
+            f"It is too small{here}: it reports {_percent(share.estimate)} % of the squared error "
+            f"({_percent(share.ci_low)} to {_percent(share.ci_high)} %).{but}"
         )
     if second.gap.ci_high < 0:
-        if math.isnan(share.estimate) or math.isinf(share.ci_high):
-            return (
-                f"It is too large: it reports {points(second.uncertainty.estimate)} points, the "
-                f"error is at most {points(second.reducible.ci_high)}."
-            )
-        return (
-            f"It is too large: it reports {share.estimate:.2g} times the squared error "
-            f"({share.ci_low:.2g} to {share.ci_high:.2g})."
+        said = (
+            f"{share.estimate:.2g} times the squared error ({share.ci_low:.2g} to "
+            f"{share.ci_high:.2g})"
         )
+        if math.isnan(share.estimate) or math.isinf(share.ci_high):
+            said = (
+                f"{points(second.uncertainty.estimate)} points, the error is at most "
+                f"{points(second.reducible.ci_high)}"
+            )
+        return f"It is too large{here}: it reports {said}.{but}"
+    share, slope = (second.share, second.slope) if law is None else (law.share, law.slope)
     limits = f"between {share.ci_low:.2g} and {share.ci_high:.2g} of the squared error"
     if math.isinf(share.ci_high):
         limits = f"at least {share.ci_low:.2g} of the squared error, which may be 0"
     test = e.tests.get("second_order")
-    slope = second.slope
     if test is not None and test.p_value <= 1 - e.confidence_level:
         return (
             f"Its mean cannot be told from right (it reports {limits}), but it is not distributed "
@@ -189,6 +202,26 @@ def _on_size_seen(e: Evaluation) -> str:
             f"inputs: see the slope."
         )
     return f"It cannot be told from right: it reports {limits}."
+
+
+def _doubt(e: Evaluation) -> str:
+    """Return why a law of functions may be right although these members are not, if it may."""
+    law, test = e.second_order.law, e.tests.get("second_order")
+    if law is None:
+        return ""
+    if law.gap.ci_low <= 0 <= law.gap.ci_high:
+        return (
+            f"Other hypotheses of the same law may report {law.share.ci_low:.2g} to "
+            f"{law.share.ci_high:.2g} times the squared error."
+        )
+    if test is None:
+        why = "is not tested here"
+        if e.n_hypotheses < MIN_MEMBERS:
+            why = f"takes {MIN_MEMBERS} hypotheses to tell"
+        return f"Whether a function of a right law would err so {why}."
+    if test.p_value > 1 - e.confidence_level:
+        return f"A function of a right law may err so (p = {p_value(test.p_value)})."
+    return ""
 
 
 def _part(e: Evaluation) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import warnings
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,13 +23,16 @@ from epistemic_calibration.metrics import (
 )
 from epistemic_calibration.metrics._classes import ClassSample
 from epistemic_calibration.metrics._clusters import mean_of_groups
+from epistemic_calibration.metrics._label_counts import check_counts
 from epistemic_calibration.metrics._validation import (
     check_fraction,
     check_positive_integer,
     check_probabilities,
 )
 from epistemic_calibration.metrics.hypothesis_tests import calibration_tests
-from epistemic_calibration.metrics.second_order import check_counts
+from epistemic_calibration.metrics.label_collection import selection_fault, stopping_fault
+from epistemic_calibration.metrics.law_error import Draws
+from epistemic_calibration.metrics.law_test import can_reject
 from epistemic_calibration.predictions._classes import (
     class_arrays,
     n_axes,
@@ -66,6 +70,12 @@ _SECOND_ORDER = {
     "variance_in_bins": "variance_in_bins",
     "aleatoric_uncertainty": "aleatoric",
 }
+
+
+#: Of labels that `metrics.LabelCollectionWarning` is about.
+FOLLOWING_LABELS = (
+    "Labels depend on each other, or their number on what they say: distrust what is said of size."
+)
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -268,6 +278,7 @@ def evaluate(
     class_names: ArrayLike | None = None,
     axes: str | None = None,
     exchangeable: bool = True,
+    draws: Draws = "functions",
     n_bins: int | None = None,
     confidence_level: float = 0.95,
     random_state: int = 0,
@@ -303,6 +314,9 @@ def evaluate(
     exchangeable : bool, default True
         The hypotheses are draws from the law that the method means; False where they are that
         law, as in `metrics.second_order_error`.
+    draws : {"functions", "inputs"}, default "functions"
+        What is drawn, as there: functions, as networks, posterior draws and passes are, or other
+        hypotheses at each input.
     n_bins : int, optional
         Bins of the corrected TECE; the EECE then has twice as many. By default a bin has 20
         inputs or more, and there are at most 50; that of the EECE has 10, and at most 100.
@@ -365,6 +379,7 @@ metrics.second_order_error : the estimates one by one.
                 label_counts=label_counts,
                 groups=groups,
                 exchangeable=bool(exchangeable),
+                draws=draws,
                 n_bins=n_bins,
                 level=level,
                 random_state=random_state,
@@ -396,10 +411,10 @@ metrics.second_order_error : the estimates one by one.
     seed = {"random_state": random_state}
     exchangeable = bool(exchangeable)
 
-    draws = exchangeable and sample.reported is None
+    are_draws = exchangeable and sample.reported is None
     reported_error = None
     if sample.reported is not None or n_hypotheses > 1:
-        factor = metrics.finite_draws_factor(n_hypotheses) if draws else 1.0
+        factor = metrics.finite_draws_factor(n_hypotheses) if are_draws else 1.0
         reported_error = mean_of(factor * sample.uncertainty, level, of_samples)
 
     split = eece = None
@@ -422,20 +437,24 @@ metrics.second_order_error : the estimates one by one.
         kept = counts[1] >= 2
         n_kept = kept.sum() if of_samples is None else len(np.unique(of_samples[kept]))
     if reported_error is not None and n_kept >= LEAST_SAMPLES:
-        second_order = metrics.second_order_error(
-            *counts,
-            sample.hypotheses,
-            epistemic_uncertainty=sample.reported,
-            exchangeable=exchangeable,
-            n_bins=bins[0],
-            confidence_level=level,
-            **seed,
-            **clusters,
-        )
-        if sample.reported is None and of_samples is None:
-            tests["second_order"] = metrics.second_order_test(
-                *counts, sample.hypotheses, exchangeable=exchangeable, **seed
+        said = {"exchangeable": exchangeable, "draws": draws}
+        with warnings.catch_warnings():
+            # Among the warnings below.
+            warnings.simplefilter("ignore", metrics.LabelCollectionWarning)
+            second_order = metrics.second_order_error(
+                *counts,
+                sample.hypotheses,
+                epistemic_uncertainty=sample.reported,
+                n_bins=bins[0],
+                confidence_level=level,
+                **said,
+                **seed,
+                **clusters,
             )
+            if sample.reported is None and of_samples is None and can_reject(n_hypotheses, **said):
+                tests["second_order"] = metrics.second_order_test(
+                    *counts, sample.hypotheses, **said, **seed
+                )
 
     return Evaluation(
         n_samples=n,
@@ -624,6 +643,10 @@ def _warnings(
             )
         elif n_kept < n:
             found.append(f"{n - n_kept:,} inputs with fewer than two labels say nothing of size.")
+        if stopping_fault(*counts) is not None:
+            found.append(FOLLOWING_LABELS)
+        if selection_fault(counts[1] >= 2, sample.mean, sample.variance) is not None:
+            found.append("Inputs with fewer than two labels are unlike those that are judged.")
     return found
 
 

@@ -1,5 +1,4 @@
 import itertools
-import math
 
 import numpy as np
 import pytest
@@ -224,7 +223,7 @@ def test_tests_are_reproducible_whatever_the_threads(predictor):
 
 
 def _draw_by_hand(y, mean, labels, n_resamples, seed):
-    """Return the p-value as the definition says it, one label after another."""
+    """Return the p-value as the definition says it, one set of labels after another."""
     order = np.lexsort((mean, labels))
     order = order[np.bincount(labels)[labels[order]] > 1]
     y, mean, labels = y[order], mean[order], labels[order]
@@ -234,32 +233,18 @@ def _draw_by_hand(y, mean, labels, n_resamples, seed):
         of_bins = [e[labels == b] for b in np.unique(labels)]
         return sum((x.sum() ** 2 - (x**2).sum()) / (len(x) - 1) for x in of_bins)
 
-    words = np.random.default_rng(seed).bit_generator
-    rests = np.random.default_rng(seed).spawn(1)[0]
-    n_words = -(-len(y) // 8)
-    scaled = np.append(256 * mean, np.zeros(8 * n_words - len(y)))
-    whole = np.floor(scaled)
-
-    def draw():
-        octets = b"".join(word.to_bytes(8, "little") for word in words.random_raw(n_words).tolist())
-        drawn = [
-            octet < w or (octet == w and rests.random() < digit - w)
-            for octet, digit, w in zip(octets, scaled, whole, strict=True)
-        ]
-        return np.array(drawn[: len(y)])
-
-    draws = [statistic(draw()) for _ in range(n_resamples)]
+    generator = np.random.default_rng(seed)
+    draws = [statistic(generator.random(len(y)) < mean) for _ in range(n_resamples)]
     return (1 + np.count_nonzero(np.array(draws) >= statistic(y) - 1e-9)) / (n_resamples + 1)
 
 
-@pytest.mark.parametrize("at_once", [8, 504, 1 << 19])
+@pytest.mark.parametrize("block_size", [1, 700, 1 << 22])
 @pytest.mark.parametrize("alone", [False, True])
-def test_tests_that_share_their_draws_are_those_by_hand(at_once, alone, predictor, monkeypatch):
-    monkeypatch.setattr(hypothesis_tests, "_DRAWN_AT_ONCE", at_once)
+def test_tests_are_those_by_hand(block_size, alone, predictor, monkeypatch):
+    monkeypatch.setattr(hypothesis_tests, "BLOCK_SIZE", block_size)
     y, hypotheses, _ = predictor(60, mean_error=0.3)
     bins = np.random.default_rng(0).integers(0, 8, 60)
     if alone:
-        # Samples that do not count leave a shorter stream, which no other test can share.
         bins[:4] = range(8, 12)
     drawn = {"n_resamples": 99, "random_state": 5}
     sample = metrics.Sample(y, hypotheses)
@@ -268,18 +253,7 @@ def test_tests_that_share_their_draws_are_those_by_hand(at_once, alone, predicto
     assert both[1] == metrics.mean_calibration_test(sample, n_bins=4, **drawn)
     quarters = np.argsort(np.argsort(sample.mean)) // 15
     for test, labels in zip(both, (bins, quarters), strict=True):
-        by_hand = _draw_by_hand(y, sample.mean, labels, 99, 5)
-        assert test.p_value == pytest.approx(by_hand)
-
-
-def test_draws_do_not_depend_on_how_many_are_made_at_once(predictor, monkeypatch):
-    sample = metrics.Sample(*predictor(5001)[:2])
-    bins = np.random.default_rng(0).integers(0, 40, 5001)
-    found = set()
-    for at_once in (1 << 10, 5000, 20_000, 1 << 19):
-        monkeypatch.setattr(hypothesis_tests, "_DRAWN_AT_ONCE", at_once)
-        found.add(calibration_tests(sample, bins=bins, n_resamples=300))
-    assert len(found) == 1
+        assert test.p_value == pytest.approx(_draw_by_hand(y, sample.mean, labels, 99, 5))
 
 
 def test_draws_do_not_depend_on_the_order_of_samples(predictor):
@@ -289,73 +263,6 @@ def test_draws_do_not_depend_on_the_order_of_samples(predictor):
     given = metrics.epistemic_calibration_test(y, hypotheses, bins=bins)
     permuted = metrics.epistemic_calibration_test(y[order], hypotheses[order], bins=bins[order])
     assert permuted == given
-
-
-def _redraw_test(y, mean, labels, seed):
-    by_mean = np.argsort(mean, kind="stable")
-    return hypothesis_tests._RedrawTest(y, mean, labels, by_mean, seed)
-
-
-PROBABILITIES = (0.0, 1e-9, 2**-20, 77 / 65536, 0.25, 1 / 3, 0.5, 1 - 2**-20, 1.0)
-
-
-def test_labels_drawn_are_bernoulli():
-    n, n_draws = 20_000, 1000
-    labels = np.repeat(np.arange(len(PROBABILITIES)), n)
-    mean = np.array(PROBABILITIES)[labels]
-    test = _redraw_test(np.zeros(len(mean)), mean, labels, 0)
-    # The two parts of a probability lose none of its digits.
-    np.testing.assert_array_equal((test._whole + test._rest) / 256, mean)
-    generator, ones = np.random.default_rng(1), 0
-    for _ in range(n_draws):
-        test.draw(generator.integers(0, 256, (1, len(mean)), dtype=np.uint8)[:, : 1 << 19], 0)
-        ones = ones + test._drawn.pop()[2][0]
-    lowest, highest = (binom.ppf(level, n * n_draws, PROBABILITIES) for level in (1e-5, 1 - 1e-5))
-    # With probability 0 or 1 there is one outcome.
-    lowest[[0, -1]], highest[[0, -1]] = (0, n * n_draws), (0, n * n_draws)
-    assert (lowest <= ones).all()
-    assert (ones <= highest).all()
-    assert lowest[2] > 0
-
-
-@pytest.mark.parametrize("k", [0, 1, 77, 255, 256])
-def test_labels_of_a_probability_of_eight_bits_need_no_more(k):
-    octets = np.arange(256, dtype=np.uint8)[None]
-    test = _redraw_test(np.zeros(256), np.full(256, k / 256), np.zeros(256, dtype=int), 0)
-    test.draw(octets, 0)
-    assert test._drawn[0][2].tolist() == [[k]]
-
-
-def test_statistics_far_from_the_one_seen_need_no_weight_of_each_label(predictor, monkeypatch):
-    """Most draws are counted by bounds; without bounds the count is the same."""
-    y, hypotheses, _ = predictor(4000)
-    mean = hypotheses.mean(axis=1)
-    labels = np.argsort(np.argsort(mean)) // 400
-    by_bounds, one_by_one = (_redraw_test(y, mean, labels, 0) for _ in range(2))
-    one_by_one._error = np.inf
-    n_exact = []
-    for test in (by_bounds, one_by_one):
-        squares, rows = test._squares, []
-        monkeypatch.setattr(
-            test, "_squares", lambda near, f=squares, r=rows: r.extend(near) or f(near)
-        )
-        generator = np.random.default_rng(0)
-        for _ in range(5):
-            test.draw(generator.integers(0, 256, (100, 4000), dtype=np.uint8), 0)
-            test.count()
-        n_exact.append(len(rows))
-    assert by_bounds.n_larger == one_by_one.n_larger
-    assert 0 < by_bounds.n_larger < 500
-    assert n_exact[1] == 500
-    assert n_exact[0] < 50
-
-
-def test_sums_of_rounded_weights_are_exact():
-    values = np.random.default_rng(0).normal(size=10_000) * 10.0 ** np.arange(-5, 5).repeat(1000)
-    rounded = hypothesis_tests._for_exact_sums(values)
-    np.testing.assert_allclose(rounded, values, rtol=0, atol=1e-15 * np.abs(values).sum())
-    assert {math.fsum(rounded), rounded.sum(), sum(rounded[::-1].tolist())} == {rounded.sum()}
-    assert not hypothesis_tests._for_exact_sums(np.zeros(3)).any()
 
 
 def test_holm_by_hand():

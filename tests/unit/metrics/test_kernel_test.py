@@ -76,12 +76,31 @@ def test_blocks_and_subsets(monkeypatch, predictor):
     assert blocks.statistic == pytest.approx(whole.statistic, rel=1e-9)
     assert blocks.p_value == whole.p_value
     subset = metrics.kernel_calibration_test(y, rows, n_resamples=20, max_samples=100)
-    again = metrics.kernel_calibration_test(y, rows, n_resamples=20, max_samples=100)
     other = metrics.kernel_calibration_test(
         y, rows, n_resamples=20, max_samples=100, random_state=1
     )
-    assert subset == again
-    assert subset.statistic not in (whole.statistic, other.statistic)
+    # The seed is one of labels: which samples are tested does not hang on it.
+    assert subset.statistic == other.statistic != whole.statistic
+
+
+@pytest.mark.parametrize("features", ["rows", "moments"])
+def test_neither_order_nor_copies_nor_precision_matter(features, predictor):
+    y, rows, _ = predictor(400, mean_error=0.2)
+    # Equal rows with other labels.
+    rows[::4] = rows[0]
+    options = {"features": features, "n_resamples": 199, "max_samples": 150}
+    found = metrics.kernel_calibration_test(y, rows, **options)
+    assert 0.005 < found.p_value < 0.9
+    for seed in range(10):
+        order = np.random.default_rng(seed).permutation(400)
+        again = metrics.kernel_calibration_test(y[order], rows[order], **options)
+        assert again.statistic == pytest.approx(found.statistic, rel=1e-9)
+        assert again.p_value == found.p_value
+    others = np.concatenate([rows, rows], axis=1), rows.astype(np.float32)
+    for tolerance, other in zip((1e-9, 1e-4), others, strict=True):
+        again = metrics.kernel_calibration_test(y, other, **options)
+        assert again.statistic == pytest.approx(found.statistic, rel=tolerance)
+        assert again.p_value == pytest.approx(found.p_value, abs=0.011)
 
 
 def test_equal_draws_count_as_equal():

@@ -258,3 +258,48 @@ def test_an_error_that_cannot_be_told_from_zero_leaves_some_dispersion():
     model = metrics.SecondOrderRecalibrator(only_if_better=False)
     model.fit_counts(rng.binomial(2, p), 2, rows)
     assert 0 < model.dispersion_ < 0.6
+
+
+def test_neither_order_nor_copies_nor_precision_of_inputs_matter():
+    rng = np.random.default_rng(0)
+    centre = rng.normal(0, 1, 400)
+    rows = expit(1.4 * centre[:, None] + rng.normal(0, 0.5, (400, 8)))
+    # Equal rows with other labels.
+    rows[::7] = rows[0]
+    s = rng.binomial(3, expit(centre))
+    y = (s > 1).astype(int)
+    new = rows[:5]
+
+    def fitted(order, rows):
+        of_labels = metrics.SecondOrderRecalibrator().fit(y[order], rows[order])
+        of_counts = metrics.SecondOrderRecalibrator().fit_counts(s[order], 3, rows[order])
+        return [model.transform(new).mean(axis=1) for model in (of_labels, of_counts)]
+
+    first = fitted(np.arange(400), rows)
+    for seed in range(10):
+        again = fitted(np.random.default_rng(seed).permutation(400), rows)
+        np.testing.assert_allclose(again, first, rtol=1e-5)
+    np.testing.assert_allclose(fitted(np.arange(400), rows.astype(np.float32)), first, rtol=1e-3)
+
+
+def test_folds_do_not_hang_on_the_order_of_inputs(monkeypatch):
+    from epistemic_calibration.metrics import recalibration
+
+    rng = np.random.default_rng(1)
+    rows, y = rng.beta(2, 2, (100, 4)), rng.integers(0, 2, 100)
+    rows[::3] = rows[0]
+    seen = []
+    original = recalibration.folds
+
+    def watched(*args, **kwargs):
+        result = original(*args, **kwargs)
+        labels, means = current[0], current[1].mean(axis=1)
+        seen.append([sorted(means[test] + labels[test]) for _, test in result])
+        return result
+
+    monkeypatch.setattr(recalibration, "folds", watched)
+    for seed in range(10):
+        order = np.random.default_rng(seed).permutation(100)
+        current = (y[order], rows[order])
+        metrics.SecondOrderRecalibrator().fit(*current)
+    assert all(of_order == seen[0] for of_order in seen)

@@ -11,6 +11,7 @@ from epistemic_calibration.metrics._classwise import (
     classwise_second_order_error,
 )
 from epistemic_calibration.metrics._clusters import Estimate
+from epistemic_calibration.metrics._members import finite_draws_factor
 from epistemic_calibration.metrics._sample import Sample
 from epistemic_calibration.metrics.binning import assign_bins
 from epistemic_calibration.metrics.calibration import (
@@ -38,6 +39,7 @@ from epistemic_calibration.metrics.eece import (
     expected_epistemic_calibration_error,
     true_epistemic_calibration_error,
 )
+from epistemic_calibration.metrics.error_curve import SecondOrderCurve, second_order_curve
 from epistemic_calibration.metrics.hypothesis_tests import (
     HypothesisTest,
     epistemic_calibration_test,
@@ -46,7 +48,13 @@ from epistemic_calibration.metrics.hypothesis_tests import (
     mean_calibration_test,
 )
 from epistemic_calibration.metrics.kernel_test import kernel_calibration_test
+from epistemic_calibration.metrics.label_collection import (
+    LabelCollectionWarning,
+    counts_of_first_labels,
+)
 from epistemic_calibration.metrics.label_order import within_label_correlation
+from epistemic_calibration.metrics.law_error import LawError
+from epistemic_calibration.metrics.law_test import second_order_test
 from epistemic_calibration.metrics.lower_bound import LowerBound, cross_fitted_lower_bound
 from epistemic_calibration.metrics.multiclass import (
     TopLabelTask,
@@ -72,13 +80,9 @@ from epistemic_calibration.metrics.reported_uncertainty import (
     reported_uncertainty_error,
 )
 from epistemic_calibration.metrics.second_order import (
-    SecondOrderCurve,
     SecondOrderError,
-    finite_draws_factor,
     mean_second_order_error,
-    second_order_curve,
     second_order_error,
-    second_order_test,
     true_second_order_error,
 )
 
@@ -92,6 +96,8 @@ __all__ = [
     "ErrorSplit",
     "Estimate",
     "HypothesisTest",
+    "LabelCollectionWarning",
+    "LawError",
     "LowerBound",
     "ReducibleErrorBounds",
     "ReportedUncertaintyError",
@@ -115,6 +121,7 @@ __all__ = [
     "classwise_second_order_error",
     "compare_mean_corrected_errors",
     "corrected_epistemic_calibration_error",
+    "counts_of_first_labels",
     "cross_fitted_lower_bound",
     "decompose_eece",
     "epistemic_calibration_test",

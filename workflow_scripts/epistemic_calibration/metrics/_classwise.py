@@ -10,16 +10,18 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from epistemic_calibration.metrics._classes import ClassSample, check_class_hypotheses
+from epistemic_calibration.metrics._contributions import contributions
+from epistemic_calibration.metrics._label_counts import label_moments
 from epistemic_calibration.metrics._validation import check_bins
 from epistemic_calibration.metrics.binning import Binning, assign_bins
 from epistemic_calibration.metrics.corrected import (
     CorrectedError,
     corrected_epistemic_calibration_error,
 )
+from epistemic_calibration.metrics.law_error import Draws
 from epistemic_calibration.metrics.over_tasks import mean_corrected_error
 from epistemic_calibration.metrics.second_order import (
     SecondOrderError,
-    contributions,
     summarize,
 )
 
@@ -139,6 +141,7 @@ def classwise_second_order_error(
     *,
     epistemic_uncertainty: ArrayLike | None = None,
     exchangeable: bool = True,
+    draws: Draws = "functions",
     n_bins: int = 50,
     binning: Binning = "nested",
     bins: Sequence[ArrayLike] | None = None,
@@ -157,7 +160,7 @@ def classwise_second_order_error(
     epistemic_uncertainty : array-like of shape (n_samples, n_classes), optional
         Reported by the method for each class.
     bins : sequence over classes of array-like of int, shape (n_samples,), optional
-    exchangeable, n_bins, binning, groups, random_state, confidence_level
+    exchangeable, draws, n_bins, binning, groups, random_state, confidence_level
         As in :func:`second_order_error`.
 
     Returns
@@ -209,11 +212,11 @@ def classwise_second_order_error(
     _check_number_of_bins(bins, n_classes)
     tasks = [
         contributions(
-            counts[:, c],
-            counts.sum(axis=1),
+            label_moments(counts[:, c], counts.sum(axis=1)),
             rows[:, :, c],
             epistemic_uncertainty=uncertainty[c],
             exchangeable=exchangeable,
+            draws=draws,
             n_bins=n_bins,
             binning=binning,
             bins=None if bins is None else bins[c],

@@ -25,9 +25,6 @@ from epistemic_calibration.metrics.binning import Binning, canonical_order, quan
 MIN_SAMPLES, MIN_OF_CLASS = 1000, 20
 #: Samples of nearly the same mean that are compared with each other.
 BLOCK = 10
-#: Labels drawn at once, a byte each: more would not fit in the processor's cache. A multiple of 8,
-#: so that no piece leaves a part of a random word.
-_DRAWN_AT_ONCE = 1 << 19
 
 
 @dataclass(frozen=True)
@@ -147,7 +144,7 @@ def calibration_tests(
     random_state: int = 0,
     n_resamples: int = 999,
 ) -> tuple[HypothesisTest, HypothesisTest]:
-    """Return the tests of epistemic and of mean calibration, in less time than one by one.
+    """Return the tests of epistemic and of mean calibration of a sample.
 
     Parameters
     ----------
@@ -363,7 +360,9 @@ def _calibration_tests(
     n_resamples = check_positive_integer(n_resamples, name="n_resamples")
     of_samples = groups_of_samples(groups, len(sample))
     if of_samples is None:
-        return _redraw_tests(sample.y, sample.mean, partitions, n_resamples, seed)
+        return [
+            _redraw_test(sample.y, sample.mean, labels, n_resamples, seed) for labels in partitions
+        ]
     return [
         _flip_test(sample.y, sample.mean, labels, of_samples, n_resamples, seed)
         for labels in partitions
@@ -399,187 +398,32 @@ def _flip_test(
     return HypothesisTest(seen, (1 + n_larger) / (n_resamples + 1))
 
 
-def _redraw_tests(
-    y: np.ndarray, mean: np.ndarray, partitions: Sequence[np.ndarray], n_resamples: int, seed: int
-) -> list[HypothesisTest]:
-    """Return the test over each partition.
+def _redraw_test(
+    y: np.ndarray, mean: np.ndarray, labels: np.ndarray, n_resamples: int, seed: int
+) -> HypothesisTest:
+    # In the order of bins and means, so that draws do not depend on that of the samples.
+    order = np.lexsort((mean, labels))
+    order = order[np.bincount(labels)[labels[order]] > 1]
+    if len(order) == 0:
+        raise ValueError("every sample is alone in its bin: use fewer bins")
+    y, mean, labels = y[order], mean[order], labels[order]
+    starts = np.flatnonzero(np.diff(labels, prepend=-1))
+    n = np.diff(starts, append=len(order))
+    shares = 1 / (len(order) * (n - 1.0))
 
-    Every test has the stream of its seed from the start, so that those of as many samples can
-    share the random octets.
-    """
-    by_mean = np.argsort(mean, kind="stable")
-    tests = [_RedrawTest(y, mean, labels, by_mean, seed) for labels in partitions]
-    for n_octets in {test.n_octets for test in tests}:
-        sharing = [test for test in tests if test.n_octets == n_octets]
-        bits = np.random.default_rng(seed).bit_generator
-        step = max(1, _DRAWN_AT_ONCE // n_octets)
-        for start in range(0, n_resamples, step):
-            n_rows = min(step, n_resamples - start)
-            for first in range(0, n_octets, _DRAWN_AT_ONCE):
-                shape = (n_rows, min(_DRAWN_AT_ONCE, n_octets - first))
-                words = bits.random_raw(shape[0] * shape[1] // 8)
-                # The same octets on a machine of the other byte order.
-                octets = words.astype("<u8", copy=False).view(np.uint8).reshape(shape)
-                for test in sharing:
-                    test.draw(octets, first)
-            for test in sharing:
-                test.count()
-    return [HypothesisTest(test.seen, (1 + test.n_larger) / (n_resamples + 1)) for test in tests]
-
-
-class _RedrawTest:
-    """The corrected error of labels drawn anew, over bins of two samples or more.
-
-    A label costs one random octet: it is 1 if the octet is less than 256 Δ, 0 if it is more,
-    and where it is the whole part of 256 Δ, a uniform number decides that is compared with
-    the rest. This is Bernoulli(Δ) to the last digit of Δ.
-
-    Samples are in the order of their bins, and of Δ in each. Labels are drawn in pieces, which
-    may divide a bin. Rows are filled up with labels that are always 0 to `n_octets`, a number
-    of whole words.
-    """
-
-    def __init__(
-        self, y: np.ndarray, mean: np.ndarray, labels: np.ndarray, by_mean: np.ndarray, seed: int
-    ) -> None:
-        # Sorting takes least time for the smallest type.
-        small = labels.astype(np.min_scalar_type(labels.max()))
-        order = by_mean[np.argsort(small[by_mean], kind="stable")]
-        order = order[np.bincount(labels)[labels[order]] > 1]
-        if len(order) == 0:
-            raise ValueError("every sample is alone in its bin: use fewer bins")
-        mean, labels = mean[order], labels[order]
-        n_samples = len(order)
-        self.n_octets = -(-n_samples // 8) * 8
-        filled = np.zeros(self.n_octets)
-        filled[:n_samples] = 256 * mean
-        # All octets are less than 256: for Δ = 1 the largest leaves a rest of 1.
-        whole = np.minimum(np.floor(filled), 255)
-        self._whole, self._rest = whole.astype(np.uint8), filled - whole
-        # Apart from the octets, as other tests that share them have other labels undecided.
-        self._generator = np.random.default_rng(seed).spawn(1)[0]
-        starts = np.flatnonzero(np.diff(labels, prepend=-1))
-        n = np.diff(starts, append=n_samples)
-        self._shares = 1 / (n_samples * (n - 1.0))
-        self._expected = np.add.reduceat(mean, starts)
-        # Of (Σe)² − Σe² in bins the second part is linear in the labels, as e² is.
-        share = np.repeat(self._shares, n)
-        self._of_means = float(np.sum(share * mean**2))
-        self._of_labels = np.zeros(self.n_octets)
-        self._of_labels[:n_samples] = _for_exact_sums(share * (1 - 2 * mean))
-        # It is nearly linear in the counts of eight labels, which have nearly the same Δ.
-        of_eight = self._of_labels.reshape(-1, 8)
-        self._of_ones = of_eight.mean(axis=1)
-        # Labels of those above the mean of eight, or of those below, add no more than this.
-        self._error = float(np.abs(of_eight - self._of_ones[:, None]).sum()) / 2
-        # Bins and pieces cut the samples into parts; each bin starts with one.
-        firsts = np.arange(0, self.n_octets, _DRAWN_AT_ONCE)
-        parts = np.union1d(starts, firsts)
-        self._starts = np.searchsorted(parts, starts)
-        cuts = np.searchsorted(parts, firsts)[1:]
-        self._parts = {
-            first: _Parts(of_piece - first, min(_DRAWN_AT_ONCE, self.n_octets - first))
-            for first, of_piece in zip(firsts.tolist(), np.split(parts, cuts), strict=True)
-        }
-        self.n_larger, self._drawn = 0, []
-        seen_labels = np.zeros((1, self.n_octets), dtype=bool)
-        seen_labels[0, :n_samples] = y[order] == 1
-        for first, of_piece in self._parts.items():
-            self._add(seen_labels[:, first : first + of_piece.n_labels], first)
-        squares = self._squares(np.array([0]))[0]
-        self.seen = float(self._of_bins()[0] - squares)
-        self._drawn = []
-        # Equal labels must count as equal although sums are rounded, and terms cancel.
-        self._least = self.seen - 1e-12 * max(abs(self.seen), float(squares))
-
-    def draw(self, octets: np.ndarray, first: int) -> None:
-        """Draw a piece of the labels, those of the samples from ``first`` on; a row a draw."""
-        width = octets.shape[1]
-        whole = self._whole[first : first + width]
-        labels = octets < whole
-        undecided = np.flatnonzero(octets == whole)
-        rest = self._rest[first + undecided % width]
-        labels.reshape(-1)[undecided] = self._generator.random(len(undecided)) < rest
-        self._add(labels, first)
-
-    def count(self) -> None:
-        """Count the statistics, of all pieces drawn, that are as large as the one seen."""
-        of_bins = self._of_bins()
-        nearly = of_bins - self._of_means
-        for _, ones, _, first in self._drawn:
-            of_ones = self._of_ones[first // 8 : first // 8 + ones.shape[1]]
-            nearly -= ones.astype(np.float64) @ of_ones
-        # Most statistics are far from the one seen. Of others each label has its own weight.
-        error = self._error + 1e-9 * (np.abs(of_bins) + self._of_means + self._error)
-        near = np.flatnonzero(np.abs(nearly - self._least) <= error)
-        self.n_larger += int(np.count_nonzero(nearly > self._least + error))
-        exactly = of_bins[near] - self._squares(near)
-        self.n_larger += int(np.count_nonzero(exactly >= self._least))
-        self._drawn = []
-
-    def _add(self, labels: np.ndarray, first: int) -> None:
-        packed = np.packbits(labels, axis=1, bitorder="little")
-        ones = np.bitwise_count(packed)
-        self._drawn.append((packed, ones, self._parts[first].sums(packed, ones), first))
-
-    def _of_bins(self) -> np.ndarray:
-        """Return Σ (Σe)² over bins, weighted, of every draw."""
-        parts = np.concatenate([sums for _, _, sums, _ in self._drawn], axis=1)
-        errors = np.add.reduceat(parts, self._starts, axis=1) - self._expected
+    def statistic(drawn: np.ndarray) -> np.ndarray:
+        error = drawn - mean
+        of_pairs = np.add.reduceat(error, starts, axis=1) ** 2
+        of_pairs -= np.add.reduceat(np.square(error, out=error), starts, axis=1)
         # Not a product of BLAS, whose sums depend on the number of threads and of rows.
-        return np.einsum("rb,b->r", errors**2, self._shares)
+        return np.einsum("rb,b->r", of_pairs, shares)
 
-    def _squares(self, rows: np.ndarray) -> np.ndarray:
-        """Return Σ Σe² over bins, weighted, of some draws."""
-        squares = np.zeros(len(rows))
-        for packed, _, _, first in self._drawn:
-            labels = np.unpackbits(packed[rows], axis=1, bitorder="little")
-            # The threads of BLAS may add in any order: these sums are exact.
-            weights = self._of_labels[first : first + labels.shape[1]]
-            squares += labels.astype(np.float64) @ weights
-        return self._of_means + squares
-
-
-class _Parts:
-    """Sums of labels over parts of a row, from counts of eight.
-
-    Parameters
-    ----------
-    starts : ndarray of int
-        Where parts start; the first at 0.
-    n_labels : int
-        In a row; a multiple of 8.
-    """
-
-    def __init__(self, starts: np.ndarray, n_labels: int) -> None:
-        self.n_labels = n_labels
-        self._bytes = starts // 8
-        self._before = ((1 << starts % 8) - 1).astype(np.uint8)
-        # Of a part that starts in the same byte as the next, `reduceat` returns that byte.
-        self._whole = np.diff(self._bytes, append=n_labels // 8) > 0
-
-    def sums(self, packed: np.ndarray, ones: np.ndarray) -> np.ndarray:
-        """Return the sums, shape (n_rows, n_parts).
-
-        Parameters
-        ----------
-        packed : ndarray of uint8, shape (n_rows, n_labels / 8)
-            Labels, the first in the lowest bit.
-        ones : ndarray of uint8, same shape
-            How many of the eight are 1.
-        """
-        sums = np.add.reduceat(ones, self._bytes, axis=1, dtype=np.int64) * self._whole
-        # Of its first byte, the part before has what lies before the start.
-        before = np.bitwise_count(packed[:, self._bytes] & self._before).astype(np.int64)
-        sums -= before
-        sums[:, :-1] += before[:, 1:]
-        return sums
-
-
-def _for_exact_sums(values: np.ndarray) -> np.ndarray:
-    """Return values rounded to multiples of one power of 2, so that no sum of them is rounded."""
-    total = float(np.abs(values).sum())
-    if total == 0:
-        return values
-    unit = 2.0 ** (np.frexp(total)[1] - 52)
-    return np.rint(values / unit) * unit
+    seen = float(statistic(y[None])[0])
+    # Equal labels must count as equal although sums are rounded, and terms cancel.
+    least = seen - 1e-12 * max(abs(seen), float(n.max()))
+    generator = np.random.default_rng(seed)
+    n_larger, step = 0, max(1, BLOCK_SIZE // len(order))
+    for start in range(0, n_resamples, step):
+        uniform = generator.random((min(step, n_resamples - start), len(order)))
+        n_larger += int(np.count_nonzero(statistic(uniform < mean) >= least))
+    return HypothesisTest(seen, (1 + n_larger) / (n_resamples + 1))

@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 
 from epistemic_calibration.metrics._sample import Sample, as_sample
 from epistemic_calibration.metrics._validation import BLOCK_SIZE, check_positive_integer
+from epistemic_calibration.metrics.binning import canonical_order
 from epistemic_calibration.metrics.hypothesis_tests import HypothesisTest
 
 Features = Literal["rows", "moments"]
@@ -49,10 +50,11 @@ def kernel_calibration_test(
         - ``moments``: b is the difference of √EU: it sees the spread only, but better.
     n_resamples : int >= 1, default 999
     max_samples : int >= 2, default 5000
-        Of more samples, a random subset of this size is tested: time grows with its square
-        (5000 samples and 100 hypotheses take some ten seconds).
+        Of more samples, so many are tested, evenly spaced in the order of their predictions: time
+        grows with the square (5000 samples and 100 hypotheses take some ten seconds).
     random_state : int, default 0
-        Seed of the subset, of the samples whose median distances count, and of the labels drawn.
+        Seed of the labels drawn. It stands for samples in an order of their predictions, so that
+        the order in which they are given does not matter.
 
     Returns
     -------
@@ -100,20 +102,21 @@ def kernel_calibration_test(
         raise ValueError(f"features must be one of {get_args(Features)}, got {features!r}")
     if len(sample) < 2:
         raise ValueError("there must be two samples or more, got 1")
-    generator = np.random.default_rng(random_state)
-    kept = np.arange(len(sample))
-    if len(kept) > max_samples:
-        kept = np.sort(generator.choice(len(kept), max_samples, replace=False))
+    # Equal predictions stand in the order of their labels, so that the subset is the same.
+    by_label = np.argsort(sample.y, kind="stable")
+    moments = (sample.mean[by_label], sample.uncertainty[by_label])
+    order = by_label[canonical_order(sample.hypotheses[by_label], *moments)]
+    kept = order[_evenly(len(order), max_samples)]
     mean = sample.mean[kept]
     if features == "rows":
         around = np.sort(sample.hypotheses[kept].astype(np.float64), axis=1) - mean[:, None]
         around /= np.sqrt(around.shape[1])
     else:
         around = np.sqrt(sample.uncertainty[kept])[:, None]
-    some = generator.permutation(len(kept))[:_N_FOR_SCALE]
+    some = _evenly(len(kept), _N_FOR_SCALE)
     parts = (mean[:, None], around)
     points = np.concatenate([part / _median_distance(part[some]) for part in parts], axis=1)
-    drawn = generator.random((n_resamples, len(kept))) < mean
+    drawn = np.random.default_rng(random_state).random((n_resamples, len(kept))) < mean
     errors = np.concatenate([sample.y[kept][None], drawn]) - mean
     squares = np.einsum("rn,rn->r", errors, errors)
     pairs = len(kept) * (len(kept) - 1.0)
@@ -122,6 +125,11 @@ def kernel_calibration_test(
     tolerance = 1e-11 * squares[0] / pairs
     n_larger = int(np.count_nonzero(values[1:] >= values[0] - tolerance))
     return HypothesisTest(float(values[0]), (1 + n_larger) / (n_resamples + 1))
+
+
+def _evenly(n: int, most: int) -> np.ndarray:
+    """Return at most so many of n positions, from the first to the last."""
+    return np.arange(n) if n <= most else (np.arange(most) * n) // most
 
 
 def _median_distance(points: np.ndarray) -> float:

@@ -9,11 +9,11 @@ from numpy.typing import ArrayLike
 
 from epistemic_calibration.metrics._clusters import Estimate, mean_of_groups
 from epistemic_calibration.metrics._groups import check_groups
+from epistemic_calibration.metrics._label_counts import check_counts
 from epistemic_calibration.metrics._validation import (
     check_fraction,
     check_probabilities,
 )
-from epistemic_calibration.metrics.second_order import check_counts
 
 
 def within_label_correlation(

@@ -21,6 +21,7 @@ from epistemic_calibration.metrics._clusters import (
     summary_line,
 )
 from epistemic_calibration.metrics._groups import check_groups
+from epistemic_calibration.metrics._members import finite_draws_factor
 from epistemic_calibration.metrics._validation import (
     check_fraction,
     check_labels,
@@ -28,12 +29,7 @@ from epistemic_calibration.metrics._validation import (
     check_probabilities,
     check_uncertainty,
 )
-from epistemic_calibration.metrics.second_order import (
-    Asked,
-    SecondOrderCurve,
-    curve,
-    finite_draws_factor,
-)
+from epistemic_calibration.metrics.error_curve import Asked, SecondOrderCurve, curve
 
 
 @dataclass(frozen=True, repr=False)

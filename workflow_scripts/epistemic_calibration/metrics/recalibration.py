@@ -8,6 +8,13 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from epistemic_calibration.metrics._label_counts import (
+    check_counts,
+    moments,
+    squared_error,
+    with_two_labels,
+)
+from epistemic_calibration.metrics._members import finite_draws_factor
 from epistemic_calibration.metrics._regression import folds
 from epistemic_calibration.metrics._validation import (
     check_hypotheses,
@@ -15,14 +22,7 @@ from epistemic_calibration.metrics._validation import (
     check_positive_integer,
     row_blocks,
 )
-from epistemic_calibration.metrics.binning import row_moments
-from epistemic_calibration.metrics.second_order import (
-    _moments,
-    _squared_error,
-    _with_two_labels,
-    check_counts,
-    finite_draws_factor,
-)
+from epistemic_calibration.metrics.binning import canonical_order, row_moments
 
 _NO_CHANGE = (1.0, 0.0, 0.0, 0.0)
 
@@ -76,7 +76,7 @@ class SecondOrderRecalibrator:
         Inputs with a positive label and inputs with a negative one, of which fewer than this
         leave everything as it is. Not used unless ``only_if_better``.
     random_state : int, default 0
-        Seed of the folds.
+        Seed of the folds, which stands for inputs in an order of their rows.
 
     Attributes
     ----------
@@ -221,7 +221,7 @@ class SecondOrderRecalibrator:
         """
         positive, labels = check_counts(n_positive, n_labels)
         hypotheses = check_hypotheses(hypotheses, n_samples=len(positive))
-        _with_two_labels(labels)
+        with_two_labels(labels)
         labelled = labels > 0
         positive, labels, hypotheses = positive[labelled], labels[labelled], hypotheses[labelled]
         self._fit_mean(positive.astype(float), labels.astype(float), hypotheses)
@@ -271,7 +271,7 @@ class SecondOrderRecalibrator:
                 raise ValueError(f"labels must be of both classes, got only {only}")
             fitted = _fit(positive, labels, logits)
             if not self.only_if_better or self._is_better(
-                fitted, positive, labels, logits, row_moments(hypotheses)[0]
+                fitted, positive, labels, logits, hypotheses
             ):
                 parameters = fitted
         self.scale_, self.shift_, self.spread_, self.interaction_ = map(float, parameters)
@@ -287,10 +287,15 @@ class SecondOrderRecalibrator:
         positive: np.ndarray,
         labels: np.ndarray,
         logits: np.ndarray,
-        mean: np.ndarray,
+        hypotheses: np.ndarray,
     ) -> bool:
+        mean, variance = row_moments(hypotheses)
+        # Of equal rows, those with the same counts are the same input.
+        by_counts = np.lexsort((positive, labels))
+        moments_in_order = mean[by_counts], variance[by_counts]
+        order = by_counts[canonical_order(hypotheses[by_counts], *moments_in_order)]
         gain = -_log_likelihood(positive, labels, mean)
-        for train, test in folds(len(labels), _N_FOLDS, self.random_state):
+        for train, test in folds(len(labels), _N_FOLDS, self.random_state, order=order):
             parameters = _fit(positive[train], labels[train], logits[train], start=fitted)
             after, _ = _mean_and_slope(logits[test], _change(logits[test], parameters))
             gain[test] += _log_likelihood(positive[test], labels[test], after)
@@ -315,7 +320,7 @@ class SecondOrderRecalibrator:
             return
         logits = self._with_mean_changed(hypotheses)
         prediction, variance = row_moments(expit(logits))
-        error = _squared_error(*_moments(positive, labels), prediction)
+        error = squared_error(*moments(positive, labels), prediction)
         factor = finite_draws_factor(n_hypotheses) if exchangeable else 1.0
         gap = error - factor * variance
         root_n = np.sqrt(len(error))

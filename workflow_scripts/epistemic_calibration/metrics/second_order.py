@@ -17,8 +17,22 @@ and E[(p* − Δ)²] = c_H·E[EU] with c_H = (H + 1)/(H − 1): Δ misses the me
 smaller than its variance. Without the factor, a right EU looks 9 % too small at H = 20. Nor may the
 same draws choose the inputs and be judged on them: an EU that is large by chance would seem
 too large. So whatever is asked of inputs *of a given EU* is asked of one half of the draws after
-choosing by the other half. Where the hypotheses *are* the law (``exchangeable=False``), or a
-method reports an EU of its own, c_H = 1 and no halves are needed.
+choosing by the other half, for several ways to halve them. Where the hypotheses *are* the law
+(``exchangeable=False``), or a method reports an EU of its own, c_H = 1 and no halves are needed.
+
+**Functions err together.** Networks, posterior draws and passes are functions of x, and so is p*:
+one draw of a law of functions, not an independent one at each input. Three questions then have
+three answers. What these members say of this p*, the one that made the labels: the estimates, with
+intervals over inputs and labels. What other members of the same law would say of it: `law`, with
+intervals over members, too. Whether p* may be one more function of the law: only a test
+(:func:`second_order_test`), since there is but one p*, whose error is as much a matter of chance
+as that of any member; a right law of few effective directions may be off by half of it.
+
+**How labels are collected** matters more than any formula. k must not depend on the labels
+themselves, as where more are asked for when the first two differ
+(:func:`counts_of_first_labels` takes the first two), and the labels of an input must be
+independent given x, of people drawn anew for each input. If the same five people label everything,
+p* is the law of these five people: no interval says how far it is from that of others.
 
 References
 ----------
@@ -28,10 +42,10 @@ Johnson et al. 2024, arXiv 2402.08733 · Ahdritz et al. 2025, arXiv 2412.18808 �
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -43,25 +57,14 @@ from epistemic_calibration.metrics._clusters import (
     shifted,
     squares_of_means,
     summary_line,
-    t_quantile,
 )
-from epistemic_calibration.metrics._groups import check_groups, group_sums
-from epistemic_calibration.metrics._validation import (
-    check_bins,
-    check_fraction,
-    check_hypotheses,
-    check_positive_integer,
-    check_probabilities,
-    check_uncertainty,
-    row_blocks,
-)
-from epistemic_calibration.metrics.binning import Binning, assign_bins, quantile_bins, row_moments
+from epistemic_calibration.metrics._contributions import Contributions, contributions
+from epistemic_calibration.metrics._groups import check_groups
+from epistemic_calibration.metrics._label_counts import LabelMoments, label_moments
+from epistemic_calibration.metrics._validation import check_fraction, check_probabilities
+from epistemic_calibration.metrics.binning import Binning
 from epistemic_calibration.metrics.corrected import CorrectedError
-from epistemic_calibration.metrics.hypothesis_tests import HypothesisTest
-
-#: Inputs in a bin of EU below which there are fewer bins: squared errors are skewed, and of too
-#: few the mean and its variance are too small together.
-_LEAST_INPUTS = 100
+from epistemic_calibration.metrics.law_error import Draws, LawError, law_error
 
 
 @dataclass(frozen=True, repr=False)
@@ -103,6 +106,9 @@ class SecondOrderError:
         Share of inputs with fewer than two labels, which are left out of everything above.
     n_samples : int
         Inputs used.
+    law : LawError or None
+        Intervals that allow for other members of the same law, where the hypotheses are three
+        or more draws that are functions. The others are of these members.
     """
 
     reducible: Estimate
@@ -116,51 +122,17 @@ class SecondOrderError:
     aleatoric: Estimate
     dropped_mass: float
     n_samples: int
+    law: LawError | None = None
 
     def __repr__(self) -> str:
-        lines = [
-            f"  {name:<17} {summary_line(getattr(self, name))}"
-            for name in self.__dataclass_fields__
-            if name not in ("dropped_mass", "n_samples")
+        names = [
+            n for n in self.__dataclass_fields__ if n not in ("dropped_mass", "n_samples", "law")
         ]
+        lines = [f"  {name:<17} {summary_line(getattr(self, name))}" for name in names]
         lines.append(f"  {'n_samples':<17} {self.n_samples}, {self.dropped_mass:.3g} dropped")
+        if self.law is not None:
+            lines.append(f"  {'law':<17} {self.law!r}")
         return "\n".join(["SecondOrderError(", *lines, ")"])
-
-
-@dataclass(frozen=True, repr=False)
-class SecondOrderCurve:
-    """Squared error against epistemic uncertainty; every array has shape (n_bins,).
-
-    Attributes
-    ----------
-    uncertainty : ndarray
-        Mean of c_H·EU in each bin, ascending with the quantiles of EU.
-    error : ndarray
-        Mean squared error E[(p* − Δ)² | bin], on the diagonal where EU is right.
-    standard_error, ci_low, ci_high : ndarray
-        Of ``error``; the interval is cut at 0.
-    weight : ndarray
-        Share of the inputs.
-    confidence_level : float
-    """
-
-    uncertainty: np.ndarray
-    error: np.ndarray
-    standard_error: np.ndarray
-    ci_low: np.ndarray
-    ci_high: np.ndarray
-    weight: np.ndarray
-    confidence_level: float
-
-    def __repr__(self) -> str:
-        rows = zip(
-            self.uncertainty, self.error, self.ci_low, self.ci_high, self.weight, strict=True
-        )
-        lines = [
-            f"  uncertainty {u:.4g}: error {e:.4g} [{low:.4g}, {high:.4g}], weight {w:.3g}"
-            for u, e, low, high, w in rows
-        ]
-        return "\n".join(["SecondOrderCurve(", *lines, ")"])
 
 
 def second_order_error(
@@ -170,6 +142,7 @@ def second_order_error(
     *,
     epistemic_uncertainty: ArrayLike | None = None,
     exchangeable: bool = True,
+    draws: Draws = "functions",
     n_bins: int = 50,
     binning: Binning = "nested",
     bins: ArrayLike | None = None,
@@ -180,22 +153,31 @@ def second_order_error(
     """Return how large the error of a method is, and how much of it the method reports.
 
     The inputs are the sample: intervals are about other inputs and labels of the same kind,
-    with the same hypotheses; training again is not in them.
+    with the same hypotheses and the same p*. Those of ``law`` are about other members of the same
+    law, too. Training again is in neither.
 
     Parameters
     ----------
     n_positive : array-like of int, shape (n_samples,)
         Positive labels s of each input, 0 <= s <= k.
     n_labels : array-like of int, shape (n_samples,), or int
-        Labels k of each input; inputs with fewer than two are dropped (``dropped_mass``).
+        Labels k of each input; inputs with fewer than two are dropped (``dropped_mass``). It
+        must not depend on the labels, which must be of people drawn anew for each input, or of
+        as many ``groups`` of inputs as people took turns.
     hypotheses : array-like of shape (n_samples, n_hypotheses)
         h_j(x_n) in [0, 1]; two or more of them unless EU is reported.
     epistemic_uncertainty : array-like of shape (n_samples,), optional
         Reported by the method, >= 0, taken as it is (c_H = 1); by default the variance of the
-        hypotheses.
+        hypotheses (ddof 0), which is not to be given here: it would lack c_H.
     exchangeable : bool, default True
         The hypotheses are draws from the law that the method means (posterior samples,
-        passes, networks): c_H = (H + 1)/(H − 1). If False they are that law: c_H = 1.
+        passes, networks) of which p* is one more: c_H = (H + 1)/(H − 1). If False they are that
+        law, p* one of them: c_H = 1. Where p* is their centre, neither holds.
+    draws : {"functions", "inputs"}, default "functions"
+        What is drawn: functions, as members of ensembles, posterior draws, and passes with one
+        mask for all inputs are; or other hypotheses at each input, independent of those at
+        other inputs. The default claims less, and holds for both. With "inputs" the intervals
+        over inputs are those of the law, and ``law`` is None.
     n_bins : int, default 50
         Bins of EU for ``size_error``, and of the hypotheses for ``calibration_error`` and
         ``variance_in_bins``. Equal values share a bin.
@@ -208,7 +190,7 @@ def second_order_error(
         Clusters of inputs that are not independent, such as those which the same people
         labelled, or copies of an image. By default every input is one of its own.
     random_state : int, default 0
-        Seed of the halves of the draws, and of K-means.
+        Seed of K-means.
     confidence_level : float in (0, 1), default 0.95
 
     Raises
@@ -218,11 +200,20 @@ def second_order_error(
         differ, fewer than two groups of inputs with two labels or more are left, or there is
         one hypothesis and no reported EU.
 
+    Warns
+    -----
+    LabelCollectionWarning
+        If labels seem to have been collected by a rule that looks at them, or inputs with two
+        labels are unlike the others.
+    UserWarning
+        If every hypothesis is given several times: copies are no draws.
+
     See Also
     --------
     mean_second_order_error : of several tasks that share their inputs.
     second_order_curve : the error against EU.
-    second_order_test : an exact test that p* is distributed as the hypotheses are.
+    second_order_test : a test that p* is distributed as the hypotheses are.
+    counts_of_first_labels : what stays right where more labels were asked for by a rule.
     bounds_from_one_label : what can be said of one label per input.
     true_second_order_error : where p* is known.
 
@@ -234,6 +225,10 @@ def second_order_error(
     ``slope`` is cov(V_A, q_B − V_B/H_B)/cov(V_A, V_B), V_A and V_B the variances (ddof 1) of two
     halves of the draws, with every product averaged over all ways to halve them (a U-statistic,
     in closed form). Least squares on EU, which is noisy, would find .8 for 1 at H = 20.
+    ``size_error`` is a mean over five ways, which neither a seed nor the order of inputs chooses.
+
+    The variance over members is that of a jackknife which leaves out one of them at a time, or
+    one block of twenty.
 
     Intervals of means allow for their skewness (Hall, 1992), those of ``share`` and ``slope``
     are Fieller's (1954). Where the probabilities of the rarer class add up to little, they are
@@ -268,11 +263,11 @@ def second_order_error(
     Estimate(0.479 ± 0.0315 [0.4222, 0.5471])
     """
     of_task = contributions(
-        n_positive,
-        n_labels,
+        label_moments(n_positive, n_labels),
         hypotheses,
         epistemic_uncertainty=epistemic_uncertainty,
         exchangeable=exchangeable,
+        draws=draws,
         n_bins=n_bins,
         binning=binning,
         bins=bins,
@@ -288,6 +283,7 @@ def mean_second_order_error(
     *,
     epistemic_uncertainty: Sequence[ArrayLike] | None = None,
     exchangeable: bool = True,
+    draws: Draws = "functions",
     n_bins: int = 50,
     binning: Binning = "nested",
     bins: Sequence[ArrayLike] | None = None,
@@ -305,7 +301,7 @@ def mean_second_order_error(
     n_positive, hypotheses, epistemic_uncertainty, bins
         One array a task, each as in :func:`second_order_error`; sample n of every task is
         the same input.
-    n_labels, exchangeable, n_bins, binning, groups, random_state, confidence_level
+    n_labels, exchangeable, draws, n_bins, binning, groups, random_state, confidence_level
         As there, for all tasks.
 
     Returns
@@ -342,13 +338,13 @@ def mean_second_order_error(
         raise ValueError("n_positive must have one array for each task, got none")
     tasks = [
         contributions(
-            n_positive[t],
-            n_labels,
+            label_moments(n_positive[t], n_labels),
             hypotheses[t],
             epistemic_uncertainty=None
             if epistemic_uncertainty is None
             else epistemic_uncertainty[t],
             exchangeable=exchangeable,
+            draws=draws,
             n_bins=n_bins,
             binning=binning,
             bins=None if bins is None else bins[t],
@@ -365,6 +361,7 @@ def true_second_order_error(
     *,
     epistemic_uncertainty: ArrayLike | None = None,
     exchangeable: bool = True,
+    draws: Draws = "functions",
     n_bins: int = 50,
     binning: Binning = "nested",
     bins: ArrayLike | None = None,
@@ -382,7 +379,7 @@ def true_second_order_error(
     ----------
     p_true : array-like of shape (n_samples,)
         P(Y = 1 | x_n) in [0, 1].
-    hypotheses, epistemic_uncertainty, exchangeable, n_bins, binning, bins, groups, \
+    hypotheses, epistemic_uncertainty, exchangeable, draws, n_bins, binning, bins, groups, \
 random_state, confidence_level
         As in :func:`second_order_error`.
 
@@ -400,515 +397,18 @@ random_state, confidence_level
     (0.005, 0.025)
     """
     p = check_probabilities(p_true, name="p_true")
-    of_task = _contributions(
-        p,
-        p**2,
-        np.ones(len(p), dtype=bool),
+    of_task = contributions(
+        LabelMoments(p, p**2, np.ones(len(p), dtype=bool)),
         hypotheses,
-        epistemic_uncertainty,
-        exchangeable,
-        n_bins,
-        binning,
-        bins,
-        random_state,
+        epistemic_uncertainty=epistemic_uncertainty,
+        exchangeable=exchangeable,
+        draws=draws,
+        n_bins=n_bins,
+        binning=binning,
+        bins=bins,
+        random_state=random_state,
     )
     return summarize([of_task], groups=groups, confidence_level=confidence_level)
-
-
-def second_order_curve(
-    n_positive: ArrayLike,
-    n_labels: ArrayLike,
-    hypotheses: ArrayLike,
-    *,
-    epistemic_uncertainty: ArrayLike | None = None,
-    exchangeable: bool = True,
-    n_bins: int = 10,
-    groups: ArrayLike | None = None,
-    random_state: int = 0,
-    confidence_level: float = 0.95,
-) -> SecondOrderCurve:
-    """Return the squared error against EU in quantiles of EU.
-
-    On the diagonal EU is right; where it rises, EU ranks the inputs by the error made there.
-
-    Parameters
-    ----------
-    n_positive, n_labels, hypotheses, epistemic_uncertainty, exchangeable, groups, random_state, \
-confidence_level
-        As in :func:`second_order_error`. For four draws or more, the bins are of the EU of
-        one half of them and what is averaged is of the other half, and the reverse.
-    n_bins : int, default 10
-
-    Raises
-    ------
-    ValueError
-        As there.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from epistemic_calibration import metrics
-    >>> rng = np.random.default_rng(0)
-    >>> spread = rng.choice([0.05, 0.15], 4000)
-    >>> p, *rows = (np.clip(0.5 + rng.normal(0, spread), 0, 1) for _ in range(21))
-    >>> n_positive, rows = rng.binomial(10, p), np.stack(rows, axis=1)
-    >>> metrics.second_order_curve(n_positive, 10, rows, n_bins=2)
-    SecondOrderCurve(
-      uncertainty 0.003131: error 0.00225 [0.0004882, 0.004012], weight 0.5
-      uncertainty 0.02322: error 0.02181 [0.01913, 0.02448], weight 0.5
-    )
-    """
-    first, second, kept = label_moments(n_positive, n_labels)
-    rows = _check_rows(hypotheses, kept)
-    reported = _check_reported(epistemic_uncertainty, kept)
-    _check_enough(rows, reported, exchangeable)
-    asked = asked_of_uncertainty(first, second, rows, reported, exchangeable, random_state)
-    return curve([asked], check_groups(groups, kept), n_bins, confidence_level)
-
-
-def second_order_test(
-    n_positive: ArrayLike,
-    n_labels: ArrayLike,
-    hypotheses: ArrayLike,
-    *,
-    exchangeable: bool = True,
-    n_bins: int = 10,
-    n_resamples: int = 999,
-    random_state: int = 0,
-) -> HypothesisTest:
-    """Test that p* is distributed as the hypotheses are; exact for any N, k and H.
-
-    Under the hypothesis the labels of an input are k draws with the probability of one of its
-    hypotheses, taken at random; so they are drawn anew, and the p-value is
-    (1 + #{drawn >= seen}) / (n_resamples + 1). Where the hypotheses are draws themselves, p*
-    is one more of them rather than one of them: one half gives Δ and EU, the others are
-    exchangeable with p*, and what is drawn at random for each input is which one of {p*, the
-    others} its labels are of. The statistic is Σ (Σ v)²/Σ Var(v) over bins of EU, where v is q
-    less its mean under the hypothesis: it sees wrong sizes of EU, overall or by EU.
-
-    Parameters
-    ----------
-    n_positive, n_labels, hypotheses, exchangeable
-        As in :func:`second_order_error`; two hypotheses or more. Inputs, and labels given
-        an input, must be independent: there are no ``groups``.
-    n_bins : int, default 10
-        Quantiles of EU; 1 tests the mean size alone, and is the best at that.
-    n_resamples : int >= 1, default 999
-    random_state : int, default 0
-        Seed of the halves and of what is drawn.
-
-    Raises
-    ------
-    ValueError
-        As there.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from epistemic_calibration import metrics
-    >>> rng = np.random.default_rng(0)
-    >>> p, *rows = rng.beta(2, 2, (21, 500))
-    >>> n_positive, rows = rng.binomial(3, p), np.stack(rows, axis=1)
-    >>> metrics.second_order_test(n_positive, 3, rows).p_value > 0.05
-    True
-    >>> metrics.second_order_test(n_positive, 3, 0.5 + (rows - 0.5) / 2).p_value
-    0.001
-    """
-    n_bins = check_positive_integer(n_bins, name="n_bins")
-    n_resamples = check_positive_integer(n_resamples, name="n_resamples")
-    n_positive, n_labels = check_counts(n_positive, n_labels)
-    kept = _with_two_labels(n_labels)
-    rows = _check_rows(hypotheses, kept).astype(np.float64)
-    s, k = n_positive[kept], n_labels[kept]
-    if rows.shape[1] < 2:
-        raise ValueError("hypotheses must be two or more, got 1")
-    generator = np.random.default_rng(random_state)
-    if exchangeable:
-        rows = _shuffled(rows, generator)
-        n_first = (rows.shape[1] + 1) // 2
-        rows, others = rows[:, :n_first], rows[:, n_first:]
-        counts = np.concatenate([s[:, None], generator.binomial(k[:, None], others)], axis=1)
-    prediction, variance = row_moments(rows)
-    if exchangeable:
-        pool = _squared_error(*_moments(counts, k[:, None]), prediction[:, None])
-        pool -= pool.mean(axis=1, keepdims=True)
-        seen, spread = pool[:, 0], np.mean(pool**2, axis=1)
-    else:
-        seen = _squared_error(*_moments(s, k), prediction) - variance
-        spread = _variance_of_squared_error(rows, k)
-    labels = np.unique(quantile_bins(variance, n_bins), return_inverse=True)[1]
-    scale = np.bincount(labels, weights=spread)
-    with np.errstate(divide="ignore"):
-        scale = np.where(scale > 1e-18 * len(s), 1 / scale, 0)
-    of_seen = float(np.bincount(labels, weights=seen) ** 2 @ scale)
-
-    # Numbers of all hypotheses fit in it: what is drawn of it takes fewer random bits.
-    numbers = np.min_scalar_type(rows.shape[1])
-
-    def draw(n: int) -> np.ndarray:
-        if exchangeable:
-            return pool[n, generator.integers(0, pool.shape[1], n_resamples, dtype=numbers)]
-        chosen = generator.integers(0, rows.shape[1], n_resamples, dtype=numbers)
-        counts = generator.binomial(k[n], rows[n, chosen])
-        return _squared_error(*_moments(counts, k[n]), prediction[n]) - variance[n]
-
-    # Input by input: what is drawn from is then in the processor's cache.
-    sums = np.zeros((len(scale), n_resamples))
-    for n, label in enumerate(labels):
-        sums[label] += draw(n)
-    # Equal draws must count as equal although sums are rounded.
-    n_larger = int(np.count_nonzero(scale @ sums**2 >= of_seen - 1e-9 * abs(of_seen)))
-    return HypothesisTest(of_seen, (1 + n_larger) / (n_resamples + 1))
-
-
-def finite_draws_factor(n_hypotheses: int) -> float:
-    """Return c_H = (H + 1)/(H − 1), by which EU of H draws is smaller than E[(p* − Δ)²].
-
-    V the variance of the law: the mean of H draws misses that of the law by V/H, so that
-    E[(p* − Δ)²] = (1 + 1/H)·V, and E[EU] = (1 − 1/H)·V (ddof 0).
-
-    Examples
-    --------
-    >>> round(finite_draws_factor(20), 3)
-    1.105
-    """
-    return (n_hypotheses + 1) / (n_hypotheses - 1)
-
-
-# --- Arguments
-
-
-def check_counts(n_positive: ArrayLike, n_labels: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
-    """Return both as int64 of shape (n_samples,), checked."""
-    positive, labels = np.asarray(n_positive), np.asarray(n_labels)
-    if positive.ndim != 1 or positive.size == 0:
-        raise ValueError(
-            f"n_positive must have shape (n_samples,) and samples, got {positive.shape}"
-        )
-    if labels.ndim == 0:
-        labels = np.full(len(positive), labels)
-    if labels.shape != positive.shape:
-        raise ValueError(
-            f"n_labels has shape {labels.shape}, n_positive has {positive.shape}: "
-            "there must be one number for each input, or one for all"
-        )
-    for name, values in (("n_positive", positive), ("n_labels", labels)):
-        if values.dtype.kind not in "uif":
-            raise ValueError(f"{name} must be integers >= 0, got dtype {values.dtype}")
-        # NaN is unequal to itself, and infinity to nothing that is an integer.
-        wrong = ~((values >= 0) & (np.floor(values) == values) & np.isfinite(values))
-        if wrong.any():
-            raise ValueError(f"{name} must be integers >= 0, got {np.unique(values[wrong])[:5]}")
-    positive, labels = positive.astype(np.int64), labels.astype(np.int64)
-    above = positive > labels
-    if above.any():
-        n = int(above.argmax())
-        raise ValueError(
-            f"n_positive must be at most n_labels, got {positive[n]} of {labels[n]} labels for "
-            f"sample {n} and {np.count_nonzero(above) - 1} more"
-        )
-    return positive, labels
-
-
-def label_moments(
-    n_positive: ArrayLike, n_labels: ArrayLike
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return unbiased estimates of p* and p*² for the inputs kept, and which these are."""
-    positive, labels = check_counts(n_positive, n_labels)
-    kept = _with_two_labels(labels)
-    return *_moments(positive[kept], labels[kept]), kept
-
-
-def _with_two_labels(labels: np.ndarray) -> np.ndarray:
-    kept = labels >= 2
-    if not kept.any():
-        raise ValueError("no input has two labels or more: one label says nothing of the size")
-    return kept
-
-
-def _moments(positive: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    return positive / labels, positive * (positive - 1.0) / (labels * (labels - 1.0))
-
-
-def _squared_error(first: np.ndarray, second: np.ndarray, centre: np.ndarray) -> np.ndarray:
-    """Return an unbiased estimate of (p* − centre)²."""
-    # In this order it is not below 0 where p* itself is given, up to the last bit.
-    return (first - centre) ** 2 + (second - first**2)
-
-
-def _check_rows(hypotheses: ArrayLike, kept: np.ndarray) -> np.ndarray:
-    rows = check_hypotheses(hypotheses, n_samples=len(kept))
-    return rows if kept.all() else rows[kept]
-
-
-def _check_reported(uncertainty: ArrayLike | None, kept: np.ndarray) -> np.ndarray | None:
-    if uncertainty is None:
-        return None
-    return check_uncertainty(uncertainty, n_samples=len(kept))[kept]
-
-
-def _check_enough(rows: np.ndarray, reported: np.ndarray | None, exchangeable: bool) -> None:
-    if reported is None and exchangeable and rows.shape[1] < 2:
-        raise ValueError("hypotheses must be two or more for a variance, got 1")
-
-
-# --- What each input says
-
-
-class Asked(NamedTuple):
-    """What is asked of inputs by their EU: one row an input, or several, from parts of it."""
-
-    key: np.ndarray  # EU to choose by
-    error: np.ndarray
-    uncertainty: np.ndarray
-    index: np.ndarray  # of the input
-
-
-def halves_of_uncertainty(
-    hypotheses: ArrayLike,
-    *,
-    epistemic_uncertainty: ArrayLike | None = None,
-    exchangeable: bool = True,
-    random_state: int = 0,
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return EU to choose inputs by, and EU to compare with the error made on those chosen.
-
-    Parameters
-    ----------
-    hypotheses, epistemic_uncertainty, exchangeable, random_state
-        As in :func:`second_order_error`.
-
-    Returns
-    -------
-    chosen_by, compared : ndarray of shape (n_samples,)
-        For four draws or more the EU of two halves of them, the second as large as the squared
-        error of the mean of all draws is if they are right. Otherwise EU, twice.
-    """
-    kept = np.ones(len(hypotheses), dtype=bool)
-    rows, reported = _check_rows(hypotheses, kept), _check_reported(epistemic_uncertainty, kept)
-    _check_enough(rows, reported, exchangeable)
-    nothing = np.zeros(len(rows))
-    asked = asked_of_uncertainty(nothing, nothing, rows, reported, exchangeable, random_state)
-    return asked.key[: len(rows)], asked.uncertainty[: len(rows)]
-
-
-class Contributions(NamedTuple):
-    """What each input says of the quantities of one task; most are of shape (n_samples,)."""
-
-    kept: np.ndarray  # inputs with two labels or more, which the others are of
-    error: np.ndarray
-    uncertainty: np.ndarray
-    noise: np.ndarray
-    slope: tuple[np.ndarray, np.ndarray] | None  # numerator and denominator
-    size: tuple[np.ndarray, np.ndarray, np.ndarray]  # values, bins, inputs
-    mean_error: np.ndarray
-    bins: np.ndarray
-    asked: Asked
-
-
-def contributions(
-    n_positive: ArrayLike,
-    n_labels: ArrayLike,
-    hypotheses: ArrayLike,
-    *,
-    epistemic_uncertainty: ArrayLike | None = None,
-    exchangeable: bool = True,
-    n_bins: int = 50,
-    binning: Binning = "nested",
-    bins: ArrayLike | None = None,
-    random_state: int = 0,
-) -> Contributions:
-    """Return what each input says; the arguments are those of `second_order_error`.
-
-    For those who have many tasks, whose hypotheses need not be kept together:
-    `mean_second_order_error` is `summarize` of the contributions of its tasks.
-    """
-    return _contributions(
-        *label_moments(n_positive, n_labels),
-        hypotheses,
-        epistemic_uncertainty,
-        exchangeable,
-        n_bins,
-        binning,
-        bins,
-        random_state,
-    )
-
-
-def _contributions(
-    first: np.ndarray,
-    second: np.ndarray,
-    kept: np.ndarray,
-    hypotheses: ArrayLike,
-    epistemic_uncertainty: ArrayLike | None,
-    exchangeable: bool,
-    n_bins: int,
-    binning: Binning,
-    bins: ArrayLike | None,
-    random_state: int,
-) -> Contributions:
-    n_bins = check_positive_integer(n_bins, name="n_bins")
-    rows = _check_rows(hypotheses, kept)
-    reported = _check_reported(epistemic_uncertainty, kept)
-    _check_enough(rows, reported, exchangeable)
-    prediction, variance = row_moments(rows)
-    error = _squared_error(first, second, prediction)
-    draws = exchangeable and reported is None
-    if reported is None:
-        uncertainty = variance * (finite_draws_factor(rows.shape[1]) if draws else 1.0)
-    else:
-        uncertainty = reported
-    index = np.arange(len(first))
-    asked = asked_of_uncertainty(first, second, rows, reported, exchangeable, random_state)
-    if bins is not None:
-        labels = check_bins(np.asarray(bins), n_samples=len(kept))[kept]
-        labels = np.unique(labels, return_inverse=True)[1]
-        size = error - uncertainty, labels, index
-    else:
-        labels = assign_bins(
-            rows,
-            # Of fewer inputs than that, all would be alone.
-            n_bins=min(n_bins, max(1, len(rows) // 2)),
-            binning=binning,
-            random_state=random_state,
-        )
-        n_bins = max(1, min(n_bins, len(first) // _LEAST_INPUTS))
-        of_size = np.unique(quantile_bins(asked.key, n_bins), return_inverse=True)[1]
-        size = asked.error - asked.uncertainty, of_size, asked.index
-    return Contributions(
-        kept=kept,
-        error=error,
-        uncertainty=uncertainty,
-        noise=first - second,
-        slope=_slope_of_draws(first, second, rows)
-        if draws
-        else _slope_of_reported(error, uncertainty),
-        size=size,
-        mean_error=first - prediction,
-        bins=labels,
-        asked=asked,
-    )
-
-
-def asked_of_uncertainty(
-    first: np.ndarray,
-    second: np.ndarray,
-    rows: np.ndarray,
-    reported: np.ndarray | None,
-    exchangeable: bool,
-    random_state: int,
-) -> Asked:
-    index = np.arange(len(first))
-    n_hypotheses = rows.shape[1]
-    if reported is not None or not exchangeable:
-        prediction, variance = row_moments(rows)
-        uncertainty = variance if reported is None else reported
-        return Asked(uncertainty, _squared_error(first, second, prediction), uncertainty, index)
-    if n_hypotheses < 4:
-        # No two halves that have variances: all inputs are asked at once.
-        prediction, variance = row_moments(rows)
-        return Asked(
-            np.zeros(len(first)),
-            _squared_error(first, second, prediction),
-            variance * finite_draws_factor(n_hypotheses),
-            index,
-        )
-    generator = np.random.default_rng(random_state)
-    n_first = (n_hypotheses + 1) // 2
-    mean, variance = np.empty((2, len(rows))), np.empty((2, len(rows)))
-    for block in row_blocks(rows):
-        shuffled = _shuffled(rows[block], generator)
-        for half, part in enumerate((shuffled[:, :n_first], shuffled[:, n_first:])):
-            mean[half, block] = part.mean(axis=1)
-            variance[half, block] = part.var(axis=1, ddof=1)
-    # (p* − mean of the law)², and then as if all draws had been averaged.
-    sizes = np.array([[n_first], [n_hypotheses - n_first]])
-    error = _squared_error(first, second, mean) - variance / sizes + variance / n_hypotheses
-    uncertainty = variance * (1 + 1 / n_hypotheses)
-    return Asked(
-        np.concatenate([variance[1], variance[0]]),
-        error.ravel(),
-        uncertainty.ravel(),
-        np.concatenate([index, index]),
-    )
-
-
-def _shuffled(rows: np.ndarray, generator: np.random.Generator) -> np.ndarray:
-    """Return every row in random order, whatever the order that it had.
-
-    It is sorted first, from the side of its mean, so that neither the numbering of hypotheses
-    nor which class is called positive changes the result.
-    """
-    rows = np.sort(rows, axis=1).astype(np.float64)
-    flipped = rows.mean(axis=1) > 0.5
-    rows[flipped] = rows[flipped, ::-1]
-    return generator.permuted(rows, axis=1, out=rows)
-
-
-def _slope_of_reported(error: np.ndarray, uncertainty: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    centred = uncertainty - uncertainty.mean()
-    return centred * (error - error.mean()), centred**2
-
-
-def _slope_of_draws(
-    first: np.ndarray, second: np.ndarray, rows: np.ndarray
-) -> tuple[np.ndarray, np.ndarray] | None:
-    """Return contributions to cov(V_A, q_B − V_B/H_B) and cov(V_A, V_B), over all halves.
-
-    The first is the mean over inputs of D_ab·E_jk, over distinct draws a, b, j, k, less that
-    product of the means over inputs, where D_ab = (h_a − h_b)²/2 and
-    E_jk = m_2 − m_1(h_j + h_k) + h_j h_k, with m_1 and m_2 the estimates of p* and p*². In the
-    second E is D. Draws that are functions are shared by inputs, so they have to be distinct in
-    the product of means, too.
-    """
-    n, h = rows.shape
-    if h < 4:
-        return None
-    prediction, _ = row_moments(rows)
-    error, mean_error = _squared_error(first, second, prediction), first - prediction
-    powers = np.empty((3, n))
-    gram, cross = np.zeros((h, h)), np.zeros(h)
-    for block in row_blocks(rows):
-        centred = rows[block].astype(np.float64) - prediction[block, None]
-        square = centred**2
-        powers[0, block] = square.sum(axis=1)
-        powers[1, block] = np.einsum("nj,nj->n", square, centred)
-        powers[2, block] = np.einsum("nj,nj->n", square, square)
-        gram += centred.T @ centred / n
-        cross += mean_error[block] @ centred / n
-    squares, cubes, fourths = powers
-    variance = squares / (h - 1)
-    # Means over distinct a, b, j, k for a row with sum 0.
-    times_product = (2 * fourths / (h - 1) - squares * variance) / ((h - 2) * (h - 3))
-    times_square = (squares**2 / h - fourths / (h - 1)) / (h - 2)
-    numerator = error * variance + times_product
-    numerator += 2 * mean_error * cubes / ((h - 1) * (h - 2))
-    denominator = times_square - times_product
-    diagonal = np.diag(gram)
-    half_squares = (diagonal[:, None] + diagonal) / 2 - gram
-    products = error.mean() - (cross[:, None] + cross) + gram
-    np.fill_diagonal(products, 0)
-
-    def of_distinct(other: np.ndarray) -> float:
-        total = half_squares.sum() * other.sum() + 2 * np.sum(half_squares * other)
-        total -= 4 * half_squares.sum(axis=0) @ other.sum(axis=0)
-        return float(total / (h * (h - 1) * (h - 2) * (h - 3)))
-
-    rest = error - variance / h
-    mean_variance, mean_rest = variance.mean(), rest.mean()
-    # Their means are the two covariances; the variable parts are the influence of inputs.
-    numerator -= (variance - mean_variance) * mean_rest + (rest - mean_rest) * mean_variance
-    denominator -= 2 * (variance - mean_variance) * mean_variance
-    return numerator - of_distinct(products), denominator - of_distinct(half_squares)
-
-
-def _variance_of_squared_error(rows: np.ndarray, labels: np.ndarray) -> np.ndarray:
-    """Return the variance of q where p* is one of the hypotheses at random."""
-    prediction, _ = row_moments(rows)
-    k = labels[:, None]
-    squares, noise = (rows - prediction[:, None]) ** 2, rows * (1 - rows)
-    of_labels = 4 * squares * noise / k + 2 * noise**2 / (k * (k - 1.0))
-    return of_labels.mean(axis=1) + squares.var(axis=1)
 
 
 # --- Estimates and intervals
@@ -948,21 +448,25 @@ def summarize(
     # In expectation the squares of the bins' means, which in_bins has taken off, are the
     # corrected ones.
     variance = mean_of_groups(in_bins, groups, level, least=0.0)
+    parts = [(values, bins, groups[index]) for t in tasks for values, bins, index in t.size]
+    size = squares_of_means(parts, level)
+    size = dataclasses.replace(size, n_bins=size.n_bins * len(tasks) // len(parts))
+    gap = mean_of_groups(error - uncertainty, groups, level)
+    share = ratio_of_means(uncertainty, error, groups, level, least=0.0)
+    without = [task.replicates for task in tasks]
     return SecondOrderError(
         reducible=mean_of_groups(error, groups, level, least=0.0),
         uncertainty=mean_of_groups(uncertainty, groups, level, least=0.0),
-        gap=mean_of_groups(error - uncertainty, groups, level),
-        share=ratio_of_means(uncertainty, error, groups, level, least=0.0),
+        gap=gap,
+        share=share,
         slope=slope,
-        size_error=squares_of_means(
-            [(values, bins, groups[index]) for values, bins, index in (t.size for t in tasks)],
-            level,
-        ),
+        size_error=size,
         calibration_error=calibration,
         variance_in_bins=shifted(variance, calibration.plug_in - calibration.estimate),
         aleatoric=mean_of_groups(mean("noise"), groups, level, least=0.0),
         dropped_mass=float(1 - kept.mean()),
         n_samples=len(error),
+        law=law_error(gap, share, slope, size, without),
     )
 
 
@@ -977,34 +481,3 @@ def _around_bins(task: Contributions) -> np.ndarray:
         return around
     mean = around[used].mean()
     return mean + np.where(used, around - mean, 0) / used.mean()
-
-
-def curve(
-    asked: Sequence[Asked], groups: np.ndarray, n_bins: int, confidence_level: float
-) -> SecondOrderCurve:
-    """Return the squared error in quantiles of the EU of all tasks together."""
-    level = check_fraction(confidence_level, name="confidence_level")
-    n_bins = check_positive_integer(n_bins, name="n_bins")
-    key, errors, uncertainties, index = map(np.concatenate, zip(*asked, strict=True))
-    labels = np.unique(quantile_bins(key, n_bins), return_inverse=True)[1]
-    count = np.bincount(labels).astype(float)
-    uncertainty, error = (
-        np.bincount(labels, weights=values) / count for values in (uncertainties, errors)
-    )
-    n_groups, of_row = groups.max() + 1, groups[index]
-    sums = group_sums(errors - error[labels], labels, of_row, n_groups, len(count))
-    n_inside = (group_sums(1.0, labels, of_row, n_groups, len(count)) > 0).sum(axis=0)
-    n_inside = np.asarray(n_inside).ravel()
-    variance = np.asarray(sums.power(2).sum(axis=0)).ravel() / count**2
-    with np.errstate(divide="ignore", invalid="ignore"):
-        standard_error = np.sqrt(variance * (n_inside / (n_inside - 1)))
-    half = t_quantile(level, np.maximum(n_inside, 2)) * standard_error
-    return SecondOrderCurve(
-        uncertainty=uncertainty,
-        error=error,
-        standard_error=standard_error,
-        ci_low=np.maximum(error - half, 0),
-        ci_high=np.maximum(error, 0) + half,
-        weight=count / len(labels),
-        confidence_level=level,
-    )

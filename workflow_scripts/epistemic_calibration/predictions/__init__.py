@@ -321,7 +321,7 @@ def _of_classes(given: Mapping[str, Any]) -> tuple[dict[str, np.ndarray], list[s
 
 def _counts(given: Mapping[str, Any], n_samples: int) -> dict[str, np.ndarray]:
     """Return the several labels per input, checked."""
-    from epistemic_calibration.metrics.second_order import check_counts
+    from epistemic_calibration.metrics._label_counts import check_counts
 
     named = {n: to_numbers(n, given[n]) for n in COUNTS if n in given}
     if "label_counts" in given:

@@ -16,7 +16,7 @@ import numpy as np
 
 from epistemic_calibration import metrics
 from epistemic_calibration.metrics import Sample
-from epistemic_calibration.metrics.second_order import halves_of_uncertainty
+from epistemic_calibration.metrics.error_curve import halves_of_uncertainty
 from epistemic_calibration.registry import available, load
 from epistemic_calibration.scoring.base import Inputs, Metric, Row
 
@@ -169,7 +169,6 @@ class Scorer:
             sample.hypotheses,
             epistemic_uncertainty=sample.reported,
             exchangeable=inputs.exchangeable,
-            random_state=inputs.settings["random_state"],
         )
         draws = inputs.exchangeable and sample.reported is None
         n_hypotheses = sample.hypotheses.shape[1]

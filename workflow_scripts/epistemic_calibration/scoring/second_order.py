@@ -9,16 +9,15 @@ from typing import Any
 import numpy as np
 
 from epistemic_calibration import metrics
+from epistemic_calibration.metrics._contributions import Contributions, contributions
+from epistemic_calibration.metrics._label_counts import label_moments
+from epistemic_calibration.metrics.error_curve import curve
 from epistemic_calibration.metrics.label_order import (
     mean_within_label_correlation,
     within_label_products,
 )
-from epistemic_calibration.metrics.second_order import (
-    Contributions,
-    contributions,
-    curve,
-    summarize,
-)
+from epistemic_calibration.metrics.law_test import can_reject
+from epistemic_calibration.metrics.second_order import summarize
 from epistemic_calibration.scoring.base import Inputs, Metric, Row
 
 ORDER = 6
@@ -46,6 +45,9 @@ _ESTIMATES = {
     "aleatoric_uncertainty": ("aleatoric", "Aleatoric uncertainty", 4, None, (-0.25, 0.25)),
 }
 
+# Intervals that allow for other members of the same law.
+_OF_LAW = ("size_gap", "reported_share", "size_slope", "size_error")
+
 METRICS = (
     *(
         Metric(name, label, digits, better, range_, of_all_tasks=True)
@@ -62,6 +64,19 @@ METRICS = (
             kind="diagnostic",
         )
         for name, (_, label, digits, _, _) in _ESTIMATES.items()
+        for end in ("low", "high")
+    ),
+    *(
+        Metric(
+            f"{name}_of_law_{end}",
+            f"{_ESTIMATES[name][1]}, {'lower' if end == 'low' else 'upper'} limit of the law",
+            _ESTIMATES[name][2],
+            None,
+            (-math.inf, math.inf),
+            of_all_tasks=True,
+            kind="diagnostic",
+        )
+        for name in _OF_LAW
         for end in ("low", "high")
     ),
     Metric(
@@ -128,7 +143,9 @@ def rows(inputs: Inputs) -> Iterator[Row]:
     of_task = _contributions(inputs)
     level = settings["confidence_level"]
     yield from _rows_of(summarize([of_task], confidence_level=level))
-    if inputs.sample.reported is None and inputs.sample.hypotheses.shape[1] > 1:
+    if inputs.sample.reported is None and can_reject(
+        inputs.sample.hypotheses.shape[1], exchangeable=inputs.exchangeable, draws="functions"
+    ):
         # The hypotheses say nothing of an uncertainty that the method reports itself.
         test = metrics.second_order_test(
             inputs.n_positive,
@@ -187,8 +204,7 @@ def _contributions(inputs: Inputs) -> Contributions:
 def _new_contributions(inputs: Inputs) -> Contributions:
     settings = inputs.settings
     return contributions(
-        inputs.n_positive,
-        inputs.n_labels,
+        label_moments(inputs.n_positive, inputs.n_labels),
         inputs.sample.hypotheses,
         epistemic_uncertainty=inputs.sample.reported,
         exchangeable=inputs.exchangeable,
@@ -206,6 +222,10 @@ def _products(inputs: Inputs) -> tuple[np.ndarray, np.ndarray]:
 def _rows_of(error: metrics.SecondOrderError) -> Iterator[Row]:
     for name, (attribute, *_) in _ESTIMATES.items():
         yield from _with_limits(name, getattr(error, attribute))
+    for name in _OF_LAW if error.law is not None else ():
+        of_law = getattr(error.law, _ESTIMATES[name][0])
+        yield Row(f"{name}_of_law_low", of_law.ci_low)
+        yield Row(f"{name}_of_law_high", of_law.ci_high)
 
 
 def _with_limits(name: str, estimate: metrics.Estimate | metrics.CorrectedError) -> Iterator[Row]:

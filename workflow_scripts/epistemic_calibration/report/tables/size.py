@@ -163,15 +163,18 @@ def _notes(estimated: bool) -> tuple[str, ...]:
             "below 1 throughout is an uncertainty that is too small.",
         )
     return (
-        "From several labels per image, [95 % confidence interval]. p* is the share of people who "
+        "From several labels per image, [95 % confidence interval] over other images and labels, "
+        "with these hypotheses and this p*; the scores have those over other hypotheses of their "
+        "law, too (of_law). p* is the share of people who "
         "would give the class to this image. Reducible error: E[(p* − Δ)²], Δ the mean of the "
         "hypotheses. Error that is reported: what the epistemic uncertainty says that this error "
         "is; for draws it is (H + 1)/(H − 1) of their variance. A share of 1 is right, below 1 a "
         "method is too sure of itself.",
         "Slope: 1 if the error grows as the uncertainty does, 0 if the uncertainty does not tell "
         "where the method errs. Size error: mean square of error less reported error in bins of "
-        "the uncertainty. Rejected: tasks, by Holm over those of a seed; methods that report an "
-        "uncertainty of their own are not tested.",
+        "the uncertainty. Rejected: tasks in which p* is not one more function of the law of the "
+        "hypotheses, by Holm over those of a seed; methods that report an uncertainty of their "
+        "own, or have fewer than 19 hypotheses, cannot be tested.",
         "Correlation within a class: whether predictions are higher where more people agreed, "
         "among images of one class. An interval around 0 asks whether the counts are in the order "
         "of the images.",

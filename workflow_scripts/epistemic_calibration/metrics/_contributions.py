@@ -1,0 +1,146 @@
+"""What each input says of the size of the uncertainty of one task."""
+
+from __future__ import annotations
+
+import warnings
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from epistemic_calibration.metrics._label_counts import (
+    LabelMoments,
+    check_enough,
+    check_reported,
+    check_rows,
+    squared_error,
+)
+from epistemic_calibration.metrics._members import (
+    Replicates,
+    canonical_members,
+    finite_draws_factor,
+    parts_of_draws,
+    replicates,
+    slope_of_draws,
+)
+from epistemic_calibration.metrics._validation import check_bins, check_positive_integer
+from epistemic_calibration.metrics.binning import Binning, assign_bins, quantile_bins, row_moments
+from epistemic_calibration.metrics.error_curve import Asked, asked_of_draws, asked_of_uncertainty
+from epistemic_calibration.metrics.label_collection import LabelCollectionWarning, selection_fault
+from epistemic_calibration.metrics.law_error import Draws, check_draws
+
+#: Inputs in a bin of EU below which there are fewer bins: squared errors are skewed, and of too
+#: few the mean and its variance are too small together.
+_LEAST_INPUTS = 100
+
+
+class Contributions(NamedTuple):
+    """What each input says of the quantities of one task; most are of shape (n_samples,)."""
+
+    kept: np.ndarray  # inputs with two labels or more, which the others are of
+    error: np.ndarray
+    uncertainty: np.ndarray
+    noise: np.ndarray
+    slope: tuple[np.ndarray, np.ndarray] | None  # numerator and denominator
+    size: list[tuple[np.ndarray, np.ndarray, np.ndarray]]  # values, bins, inputs, of each split
+    mean_error: np.ndarray
+    bins: np.ndarray
+    asked: Asked
+    replicates: Replicates | None  # without some members, where these are functions
+
+
+def contributions(
+    labels: LabelMoments,
+    hypotheses: ArrayLike,
+    *,
+    epistemic_uncertainty: ArrayLike | None = None,
+    exchangeable: bool = True,
+    draws: Draws = "functions",
+    n_bins: int = 50,
+    binning: Binning = "nested",
+    bins: ArrayLike | None = None,
+    random_state: int = 0,
+) -> Contributions:
+    """Return what each input says; `label_moments` and the arguments of `second_order_error`.
+
+    For those who have many tasks, whose hypotheses need not be kept together:
+    `mean_second_order_error` is `summarize` of the contributions of its tasks.
+    """
+    n_bins = check_positive_integer(n_bins, name="n_bins")
+    draws = check_draws(draws)
+    first, second, kept = labels
+    rows = check_rows(hypotheses, kept)
+    reported = check_reported(epistemic_uncertainty, kept)
+    check_enough(rows, reported, exchangeable)
+    if not kept.all():
+        fault = selection_fault(kept, *row_moments(np.asarray(hypotheses)))
+        if fault is not None:
+            warnings.warn(fault, LabelCollectionWarning, stacklevel=3)
+    given = None
+    if bins is not None:
+        given = check_bins(np.asarray(bins), n_samples=len(kept))[kept]
+        given = np.unique(given, return_inverse=True)[1]
+    prediction, variance = row_moments(rows)
+    error = squared_error(first, second, prediction)
+    of_bins = given
+    if of_bins is None:
+        of_bins = assign_bins(
+            rows,
+            # Of fewer inputs than that, all would be alone.
+            n_bins=min(n_bins, max(1, len(rows) // 2)),
+            binning=binning,
+            random_state=random_state,
+        )
+    n_bins = max(1, min(n_bins, len(first) // _LEAST_INPUTS))
+    without = None
+    if exchangeable and reported is None:
+        members = canonical_members(rows)
+        h = members.shape[1]
+        uncertainty = variance * finite_draws_factor(h)
+        asked = asked_of_draws(first, second, members)
+        slope = slope_of_draws(first, second, members)
+        size, parts = _size_of_draws(asked, error - uncertainty, given, n_bins, h)
+        if draws == "functions":
+            of_parts = np.stack([labels.reshape(parts.shape[1], -1) for _, labels, _ in size])
+            without = replicates(first, second, members, parts, of_parts)
+    else:
+        uncertainty = variance if reported is None else reported
+        asked = asked_of_uncertainty(first, second, rows, reported, exchangeable)
+        slope = _slope_of_reported(error, uncertainty)
+        of_size = given
+        if of_size is None:
+            of_size = np.unique(quantile_bins(uncertainty, n_bins), return_inverse=True)[1]
+        size = [(error - uncertainty, of_size, asked.index)]
+    return Contributions(
+        kept=kept,
+        error=error,
+        uncertainty=uncertainty,
+        noise=first - second,
+        slope=slope,
+        size=size,
+        mean_error=first - prediction,
+        bins=of_bins,
+        asked=asked,
+        replicates=without,
+    )
+
+
+def _size_of_draws(
+    asked: Asked, gap: np.ndarray, given: np.ndarray | None, n_bins: int, n_hypotheses: int
+) -> tuple[list[tuple[np.ndarray, np.ndarray, np.ndarray]], np.ndarray]:
+    """Return values, bins and inputs of each split, and the members compared in its parts."""
+    if given is not None or n_hypotheses < 4:
+        labels = np.zeros(len(gap), dtype=np.intp) if given is None else given
+        return [(gap, labels, np.arange(len(gap)))], np.ones((1, 1, n_hypotheses), dtype=bool)
+    parts = parts_of_draws(n_hypotheses)
+    columns = (asked.key, asked.error - asked.uncertainty, asked.index)
+    size = []
+    for key, values, index in zip(*(np.split(x, len(parts)) for x in columns), strict=True):
+        labels = np.unique(quantile_bins(key, n_bins), return_inverse=True)[1]
+        size.append((values, labels, index))
+    return size, parts
+
+
+def _slope_of_reported(error: np.ndarray, uncertainty: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    centred = uncertainty - uncertainty.mean()
+    return centred * (error - error.mean()), centred**2
