@@ -4,7 +4,8 @@ from scipy import stats
 from scipy.stats import binom
 
 from epistemic_calibration import metrics
-from epistemic_calibration.metrics.over_tasks import _less_noise, _Spread, _trainings_needed
+from epistemic_calibration.metrics._trainings import Spread, found_with, trainings_needed
+from epistemic_calibration.metrics.over_tasks import _less_noise
 
 
 def tasks_of(predictor, n, *, seed, n_tasks=3, same=False):
@@ -298,16 +299,17 @@ def test_methods_are_compared_and_not_their_trainings(numbers):
 
 @pytest.mark.parametrize("difference", [1.5, 2.5, 4.0])
 def test_with_as_many_trainings_a_difference_is_found_as_often_as_said(difference):
-    spread = [_Spread(1.0, 0.0, 1 / 3, 2)] * 2
-    n = _trainings_needed(difference, 0.0, spread, 0.95)
+    spread = [Spread(1.0, 0.0, 1 / 3, 2)] * 2
+    n = trainings_needed(difference, 0.0, spread, 0.95)
     power = [
         stats.nct.sf(stats.t.ppf(0.975, 2 * k - 2), 2 * k - 2, difference / np.sqrt(2 / k))
         for k in (n - 1, n)
     ]
     assert power[0] < 0.82
     assert power[1] > 0.77
+    assert found_with(np.array([n]), 0.95)[0] < difference < found_with(np.array([n - 1]), 0.95)[0]
     # What all trainings share does not become less with more of them.
-    assert _trainings_needed(difference, difference**2, spread, 0.95) is None
+    assert trainings_needed(difference, difference**2, spread, 0.95) is None
 
 
 @pytest.mark.fault

@@ -15,12 +15,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from epistemic_calibration.metrics._groups import GroupedBins, groups_of_samples
-from epistemic_calibration.metrics._interval import (
-    POWER,
-    Cumulants,
-    invert,
-    smallest_detectable,
-)
+from epistemic_calibration.metrics._interval import Cumulants, invert, smallest_detectable
+from epistemic_calibration.metrics._trainings import Spread, over_trainings, trainings_needed
 from epistemic_calibration.metrics._validation import (
     BLOCK_SIZE,
     check_bins,
@@ -171,8 +167,8 @@ def mean_corrected_error(
     n_runs = len(runs)
     if trainings == "random" and n_runs > 1:
         of_runs = _variance_of_noise(at_truth.reshape(n_runs, -1, n_resamples).mean(axis=1))
-        spread = [_Spread(estimates.var(ddof=1), of_runs, 1 / n_runs, n_runs - 1)]
-    variance, degrees_of_freedom = _over_trainings(noise, spread)
+        spread = [Spread(estimates.var(ddof=1), of_runs, 1 / n_runs, n_runs - 1)]
+    variance, degrees_of_freedom = over_trainings(noise, spread)
     ci_low, ci_high = invert(
         estimate,
         variance_at_zero + variance - noise,
@@ -304,23 +300,11 @@ class _Method(NamedTuple):
     each_at_error: np.ndarray
     each_at_zero: np.ndarray
 
-    def spread(self, n_alone: int = 0) -> _Spread:
+    def spread(self, n_alone: int = 0) -> Spread:
         """Return what so many trainings of another method, alone of it, have in common with it."""
         n = len(self.estimates)
         noise = _less_noise(*map(_variance_of_noise, (self.each_at_error, self.each_at_zero)))
-        return _Spread(self.estimates.var(ddof=1), noise, 1 / n + n_alone, n - 1)
-
-
-class _Spread(NamedTuple):
-    """The variance over trainings of a method, and what it would be by noise alone.
-
-    ``share`` of it is in the variance of the mean, and it has so many degrees of freedom.
-    """
-
-    found: float
-    noise: float
-    share: float
-    freedom: int
+        return Spread(self.estimates.var(ddof=1), noise, 1 / n + n_alone, n - 1)
 
 
 def _difference(first: _Method, second: _Method, random: bool, level: float) -> ErrorDifference:
@@ -333,7 +317,7 @@ def _difference(first: _Method, second: _Method, random: bool, level: float) -> 
     )
     several = [method for method in (first, second) if len(method.estimates) > 1]
     spread = [method.spread(n_alone=2 - len(several)) for method in several if random]
-    variance, degrees_of_freedom = _over_trainings(noise, spread)
+    variance, degrees_of_freedom = over_trainings(noise, spread)
 
     def p_value(variance: float, degrees_of_freedom: float) -> float:
         if variance == 0:
@@ -352,7 +336,7 @@ def _difference(first: _Method, second: _Method, random: bool, level: float) -> 
         confidence_level=level,
         p_value_fixed=p_value(noise, np.inf),
         degrees_of_freedom=float(degrees_of_freedom) if np.isfinite(degrees_of_freedom) else None,
-        trainings_needed=_trainings_needed(estimate, noise, spread, level),
+        trainings_needed=trainings_needed(estimate, noise, spread, level),
     )
 
 
@@ -371,40 +355,6 @@ def _less_noise(at_error: float, at_zero: float) -> float:
 def _variance_of_noise(resamples: np.ndarray) -> float:
     """Return the variance over trainings, the first axis, that the noise of the labels makes."""
     return float((resamples - resamples.mean(axis=1, keepdims=True)).var(axis=0, ddof=1).mean())
-
-
-def _over_trainings(noise: float, spread: Sequence[_Spread]) -> tuple[float, float]:
-    """Return the variance of a mean over trainings, or difference of such, and its freedom.
-
-    That of the noise, and by how much more the estimates of trainings vary. The degrees of
-    freedom are Satterthwaite's for variances at their upper limits of 75 %: as found, those of
-    few trainings that happen to agree would pass for known.
-    """
-    from scipy.stats import chi2
-
-    variance = noise + sum(max(s.found - s.noise, 0) * s.share for s in spread)
-    upper = [s.found * s.share * s.freedom / chi2.ppf(0.25, s.freedom) for s in spread]
-    rest = max(noise - sum(s.noise * s.share for s in spread), 0)
-    estimated = sum(u**2 / s.freedom for u, s in zip(upper, spread, strict=True))
-    return variance, (rest + sum(upper)) ** 2 / estimated if estimated > 0 else np.inf
-
-
-def _trainings_needed(
-    difference: float, noise: float, spread: Sequence[_Spread], level: float, most: int = 100
-) -> int | None:
-    """Return with how many trainings of each so large a difference would be found, if any."""
-    from scipy.stats import t as t_distribution
-
-    if not spread:
-        return None
-    n = np.arange(2, most + 1)
-    of_one = max(2 * np.mean([max(s.found, s.noise) for s in spread]), np.finfo(float).tiny)
-    variance = max(noise - sum(s.noise * s.share for s in spread), 0) + of_one / n
-    # Of two equal variances.
-    freedom = 2 * (n - 1) * (variance / (of_one / n)) ** 2
-    quantiles = t_distribution.ppf([[0.5 + level / 2], [POWER]], freedom).sum(axis=0)
-    enough = abs(difference) > quantiles * np.sqrt(variance)
-    return int(n[enough][0]) if enough.any() else None
 
 
 def _mean_cumulants(tasks: Sequence[Cumulants], n_independent: float) -> Cumulants:
