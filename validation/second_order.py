@@ -185,7 +185,7 @@ def sizes(rng: np.random.Generator, name: str, n: int, k: int):
     if scenario.clusters:
         unaware = estimate(scenario, draw, s, k, told=False)
         measures["gap covers, groups not given"] = inside(unaware.gap, true.gap)
-    return {"truth": true.share, "share": found.share.estimate, **measures}
+    return {"truth": true.share, **measures}
 
 
 def tested(rng: np.random.Generator, name: str, n: int, k: int):

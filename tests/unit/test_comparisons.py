@@ -40,8 +40,8 @@ def test_comparisons_name_what_cannot_be_told_apart():
     assert list(table.text.index) == [METHODS[name]["label"] for name in order]
     assert list(table.text["Cannot be told from"]) == [
         "—",
-        METHODS["random_forest"]["label"] + "* (7.0)",
-        METHODS["mine"]["label"] + "* (7.0)",
+        METHODS["random_forest"]["label"] + "* (7)",
+        METHODS["mine"]["label"] + "* (7)",
         "—",
     ]
     assert "by Holm over 6 pairs" in table.notes[0]

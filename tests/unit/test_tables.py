@@ -759,10 +759,11 @@ def test_tables_say_whether_they_are_of_methods_or_of_trainings():
     one = made(summary, everything.query("seed == 0"), "cifar10", METHODS, differences=differences)
     assert one.caption.endswith("means over 3 tasks and 1 training of each method")
     (note,) = (note for note in one.notes if note.startswith("Of these trainings: "))
-    # Two t tests' quantiles over √(n/2): 2.306 + 0.889 at n = 5, 2.101 + 0.862 at n = 10.
-    assert note.endswith(
-        "differ by 2.0 (5 seeds), 1.3 (10 seeds) standard deviations over trainings."
-    )
+    # Quantiles of t with 8 and 18 degrees of freedom, at a sixth of the level, over √(n/2).
+    sizes = [
+        (t.isf(0.025 / 6, 2 * n - 2) + t.ppf(0.8, 2 * n - 2)) / np.sqrt(n / 2) for n in (5, 10)
+    ]
+    assert "differ by {:.1f} (5 seeds), {:.1f} (10 seeds) standard".format(*sizes) in note
     assert any(note.startswith("Group: trainings that share a letter") for note in one.notes)
     assert "SD over trainings" not in one.text
 

@@ -48,11 +48,11 @@ class ErrorDifference:
     p_value_fixed : float in [0, 1]
         The same of these trainings, whatever others would give.
     degrees_of_freedom : float or None
-        Of the t distribution; None where trainings are fixed, and the normal stands for it.
+        Of the t distribution; None where it is the normal: trainings are fixed, or all alike.
     trainings_needed : int or None
         So many trainings of either would show a difference of this size with a probability of
-        80 %. None where more than 100 would be needed (more samples help), and where trainings
-        are fixed.
+        80 %, at a level divided by the number of pairs compared. None where more than 100 would
+        be needed (more samples help), and where trainings are fixed.
     """
 
     estimate: float
@@ -285,9 +285,12 @@ def compare_mean_corrected_errors(
         wild = _wild_estimates(models, centres, n_samples, n_resamples, random_state)
         wild = wild.reshape(2, len(runs), -1, n_resamples).mean(axis=2)
         found[method] = _Method(estimates.mean(axis=1), *wild.mean(axis=1), *wild)
+    pairs = list(itertools.combinations(predictions, 2))
     return {
-        (first, second): _difference(found[first], found[second], trainings == "random", level)
-        for first, second in itertools.combinations(predictions, 2)
+        (first, second): _difference(
+            found[first], found[second], level, random=trainings == "random", n_pairs=len(pairs)
+        )
+        for first, second in pairs
     }
 
 
@@ -307,7 +310,9 @@ class _Method(NamedTuple):
         return Spread(self.estimates.var(ddof=1), noise, 1 / n + n_alone, n - 1)
 
 
-def _difference(first: _Method, second: _Method, random: bool, level: float) -> ErrorDifference:
+def _difference(
+    first: _Method, second: _Method, level: float, *, random: bool, n_pairs: int
+) -> ErrorDifference:
     from scipy.stats import t as t_distribution
 
     estimate = float(first.estimates.mean() - second.estimates.mean())
@@ -336,7 +341,7 @@ def _difference(first: _Method, second: _Method, random: bool, level: float) -> 
         confidence_level=level,
         p_value_fixed=p_value(noise, np.inf),
         degrees_of_freedom=float(degrees_of_freedom) if np.isfinite(degrees_of_freedom) else None,
-        trainings_needed=trainings_needed(estimate, noise, spread, level),
+        trainings_needed=trainings_needed(estimate, noise, spread, 1 - (1 - level) / n_pairs),
     )
 
 

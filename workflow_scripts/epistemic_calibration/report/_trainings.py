@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from epistemic_calibration.scoring._resamples import LEVEL
+
 if TYPE_CHECKING:
     from epistemic_calibration.report.tables._selection import DatasetScores
 
@@ -33,7 +35,8 @@ def about_trainings(results: DatasetScores) -> Iterator[str]:
         yield (
             "Of these trainings: intervals, groups and comparisons are of one training of each "
             "method; trained anew, methods may change places. More seeds tell methods apart "
-            f"whose errors differ by {_told_apart()} standard deviations over trainings."
+            f"whose errors differ by {_told_apart(len(results.order))} standard deviations over "
+            f"trainings, among all pairs."
         )
         return
     yield (
@@ -48,8 +51,9 @@ def about_trainings(results: DatasetScores) -> Iterator[str]:
         )
 
 
-def _told_apart() -> str:
+def _told_apart(n_methods: int) -> str:
     from epistemic_calibration.metrics._trainings import found_with
 
-    sizes = found_with(np.array(_SEEDS), 0.95)
+    n_pairs = max(1, n_methods * (n_methods - 1) // 2)
+    sizes = found_with(np.array(_SEEDS), 1 - LEVEL / n_pairs)
     return ", ".join(f"{size:.1f} ({n} seeds)" for n, size in zip(_SEEDS, sizes, strict=True))

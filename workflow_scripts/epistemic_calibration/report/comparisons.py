@@ -55,8 +55,8 @@ def compare_methods(
         ``standard_error``, ``degrees_of_freedom``, ``ci_low``, ``ci_high``, ``p_value``,
         ``p_holm`` (Holm over all pairs), ``p_holm_fixed`` (the same of these trainings alone),
         ``n_seeds``, ``n_seeds_other``, ``seeds_needed`` (of each method, for a difference of
-        this size to be found in four runs of five). Missing where a number does not exist: see
-        `metrics.ErrorDifference`.
+        this size to be found among all pairs in four runs of five). Missing where a number does
+        not exist: see `metrics.ErrorDifference`.
 
     Raises
     ------
@@ -163,7 +163,7 @@ def comparisons_table(results: DatasetScores, *, level: float = 0.05) -> Table:
     alike: dict[str, dict[str, str]] = {name: {} for name in order}
     for pair in differences[differences["p_holm"] > level].itertuples():
         sign = "*" if pair.p_holm_fixed <= level else ""
-        needed = "" if pd.isna(pair.seeds_needed) else f" ({pair.seeds_needed})"
+        needed = "" if pd.isna(pair.seeds_needed) else f" ({int(pair.seeds_needed)})"
         alike[pair.method][pair.other] = alike[pair.other][pair.method] = sign + needed
     labels = dict(zip(order, results.labels(order), strict=True))
     shown = {
@@ -204,5 +204,5 @@ def _notes(differences: pd.DataFrame, level: float) -> Iterator[str]:
     if differences["seeds_needed"].notna().any():
         yield (
             "(In brackets): so many seeds of each of the two would show a difference as large as "
-            "that found, in four runs of five; where there is none, more than 100."
+            "that found among all pairs, in four runs of five; where there is none, more than 100."
         )
