@@ -10,6 +10,7 @@ from epistemic_calibration.registry import available, load
 from epistemic_calibration.report.page.diagnostics import diagnose
 from epistemic_calibration.report.page.run import DatasetResults, RunResults
 from epistemic_calibration.report.page.thumbnails import first_values, thumbnail
+from epistemic_calibration.report.tables._selection import DatasetScores
 from epistemic_calibration.scoring import Scorer, rows_of_all_tasks, rows_of_methods
 
 #: What a browser would run if it were not text.
@@ -79,7 +80,7 @@ def dataset_results(name, tasks, *, several_labels, images, n=300, seed=0):
     tables = {}
     for table in available("epistemic_calibration.report.tables"):
         module = load("epistemic_calibration.report.tables", table)
-        made = module.make(scores, name, METHODS, tasks=tasks, seeds=[0], n_resamples=99)
+        made = module.make(DatasetScores(scores, name, METHODS, tasks=tasks, n_resamples=99))
         for ending, content in made.contents().items():
             if ending != ".tex":
                 tables[f"{table}{ending}"] = content

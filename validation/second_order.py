@@ -1,30 +1,13 @@
-"""Measure the second-order estimators on predictors of which everything is known.
-
-    .venv/bin/python validation/second_order.py                  # 40 minutes on one core
-    .venv/bin/python validation/second_order.py --quick          # a minute, to see that it runs
-    .venv/bin/python validation/second_order.py --only coverage  # some of the experiments
-
-Prints Markdown tables of bias, coverage, size and power; the results do not depend on which
-experiments run. Where two numbers stand as 2.5/3.5, they are percentages of draws in which the
-interval was above and below the truth.
-"""
+"""Whether the uncertainty is of the right size: from several labels per input, and from one."""
 
 from __future__ import annotations
 
-import argparse
-import sys
-import zlib
-from collections.abc import Callable
-from functools import cache
-from pathlib import Path
+from functools import cache, partial
 from typing import NamedTuple
 
 import numpy as np
-import pandas as pd
+from _study import LEVEL, Study, generator, inside
 from scipy.special import expit, softmax
-from threadpoolctl import threadpool_limits
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "workflow_scripts"))
 
 from epistemic_calibration.metrics.binning import quantile_bins
 from epistemic_calibration.metrics.law_test import second_order_test
@@ -33,13 +16,10 @@ from epistemic_calibration.metrics.second_order import (
     SecondOrderError,
     mean_second_order_error,
     second_order_error,
-    true_second_order_error,
 )
 
-LEVEL = 0.05
 N_BINS = 50
-LABELS = (2, 3, 10, 50)
-SIZES = (500, 2000, 10_000)
+N_HYPOTHESES = 20
 #: Inputs that the same people label, in the scenario of clusters.
 CLUSTER = 20
 
@@ -155,13 +135,13 @@ def truth(name: str, h: int, n_bins: int = N_BINS) -> Truth:
         # The rows are drawn anew each time: only what holds for all of them.
         return Truth(np.nan, 0.0, 1.0, 1.0, np.nan, 0.0)
     rng = generator("truth", name)
-    mean, variance, true_variance = scenario.laws(4_000_000, rng)
+    mean, variance, true_variance = scenario.laws(1_000_000, rng)
     covariance = np.cov(variance, true_variance)
     reducible = true_variance.mean() + variance.mean() / h
     # Halves of the draws choose the bins; what is asked of them has this expectation given
     # the law.
-    part = slice(0, 600_000)
-    rows = _beta(mean[part, None], variance[part, None], (600_000, h // 2), rng)
+    part = slice(0, 300_000)
+    rows = _beta(mean[part, None], variance[part, None], (300_000, h // 2), rng)
     gap = (true_variance - variance)[part]
     bins = quantile_bins(rows.var(axis=1), n_bins)
     sums, squares, n = (np.bincount(bins, weights=w) for w in (gap, gap**2, np.ones_like(gap)))
@@ -175,12 +155,10 @@ def truth(name: str, h: int, n_bins: int = N_BINS) -> Truth:
     )
 
 
-def generator(*key: object) -> np.random.Generator:
-    return np.random.default_rng(zlib.crc32(repr(key).encode()))
-
-
-def estimate(scenario: Scenario, draw: Draw, s: np.ndarray, k: int, seed: int) -> SecondOrderError:
-    groups = np.arange(len(s)) // CLUSTER if scenario.clusters else None
+def estimate(
+    scenario: Scenario, draw: Draw, s: np.ndarray, k: int, *, told: bool = True
+) -> SecondOrderError:
+    groups = np.arange(len(s)) // CLUSTER if scenario.clusters and told else None
     return second_order_error(
         s,
         k,
@@ -189,226 +167,50 @@ def estimate(scenario: Scenario, draw: Draw, s: np.ndarray, k: int, seed: int) -
         # K-means has no part in what is measured here, and is slow.
         binning="quantile",
         groups=groups,
-        random_state=seed,
     )
 
 
-def missed(table: pd.core.groupby.DataFrameGroupBy, name: str) -> pd.Series:
-    above, below = (100 * table[f"{name} {side}"].mean() for side in ("above", "below"))
-    known = table[f"{name} true"].mean().notna()
-    return (above.map("{:.1f}".format) + "/" + below.map("{:.1f}".format)).where(known, "")
+def sizes(rng: np.random.Generator, name: str, n: int, k: int):
+    scenario = SCENARIOS[name]
+    # There are no more bins than of 100 inputs each.
+    true = truth(name, N_HYPOTHESES, min(N_BINS, n // 100))
+    draw = scenario.draw(n, N_HYPOTHESES, rng)
+    s = scenario.labels(draw.p_true, k, rng)
+    found = estimate(scenario, draw, s, k)
+    measures = {
+        f"{quantity} covers": inside(getattr(found, quantity), getattr(true, quantity))
+        for quantity in ("reducible", "gap", "share", "slope", "aleatoric", "size_error")
+        if np.isfinite(getattr(true, quantity))
+    }
+    if scenario.clusters:
+        unaware = estimate(scenario, draw, s, k, told=False)
+        measures["gap covers, groups not given"] = inside(unaware.gap, true.gap)
+    return {"truth": true.share, **measures}
 
 
-QUANTITIES = ("reducible", "gap", "share", "slope", "aleatoric", "size_error")
-KEYS = ["scenario", "N", "k"]
-
-
-def coverage(repeats: Callable[[int], int], *, h: int = 20) -> dict[str, pd.DataFrame]:
-    rows = []
-    for name, scenario in SCENARIOS.items():
-        for n in SIZES:
-            # There are no more bins than of 100 inputs each.
-            true = truth(name, h, min(N_BINS, n // 100))
-            for repeat in range(repeats(n)):
-                rng = generator("coverage", name, n, repeat)
-                draw = scenario.draw(n, h, rng)
-                for k in LABELS:
-                    result = estimate(
-                        scenario, draw, scenario.labels(draw.p_true, k, rng), k, repeat
-                    )
-                    row = {"scenario": scenario.description, "N": n, "k": k}
-                    for quantity in QUANTITIES:
-                        value, target = getattr(result, quantity), getattr(true, quantity)
-                        row[quantity] = value.estimate
-                        row[f"{quantity} SE"] = value.standard_error
-                        row[f"{quantity} above"] = value.ci_low > target
-                        row[f"{quantity} below"] = value.ci_high < target
-                        row[f"{quantity} true"] = target
-                    row["gap ≠ 0"] = not result.gap.ci_low <= 0 <= result.gap.ci_high
-                    row["slope ≠ 1"] = not result.slope.ci_low <= 1 <= result.slope.ci_high
-                    row["size error > 0"] = result.size_error.ci_low > 0
-                    row["detectable"] = result.size_error.minimum_detectable
-                    # The delta method on logarithms, beside Fieller's interval.
-                    with np.errstate(invalid="ignore", over="ignore"):
-                        log_error = result.share.standard_error / result.share.estimate
-                        half = np.exp(1.96 * log_error)
-                        row["log true"] = true.share
-                        row["log above"] = not result.share.estimate / half <= true.share
-                        row["log below"] = result.share.estimate * half < true.share
-                    rows.append(row)
-    table = pd.DataFrame(rows)
-    groups = table.groupby(KEYS, sort=False)
-    mean, n_repeats = groups.mean(), groups.size()
-    bias = pd.DataFrame(
-        {
-            f"{q}: true, bias / SE of bias, SE / SD": (
-                mean[f"{q} true"].map("{:.3g}".format)
-                + ", "
-                + ((mean[q] - mean[f"{q} true"]) / groups[q].std() * np.sqrt(n_repeats)).map(
-                    "{:+.1f}".format
-                )
-                + ", "
-                + (mean[f"{q} SE"] / groups[q].std()).map("{:.2f}".format)
-            )
-            for q in ("reducible", "gap", "slope", "size_error")
-        }
+def tested(rng: np.random.Generator, name: str, n: int, k: int):
+    scenario = SCENARIOS[name]
+    draw = scenario.draw(n, N_HYPOTHESES, rng)
+    test = second_order_test(
+        scenario.labels(draw.p_true, k, rng),
+        k,
+        draw.hypotheses,
+        exchangeable=scenario.exchangeable,
+        draws="inputs",
+        n_resamples=199,
+        random_state=int(rng.integers(1 << 30)),
     )
-    covers = pd.DataFrame({q: missed(groups, q) for q in QUANTITIES})
-    covers["share, delta method"] = missed(groups, "log")
-    found = 100 * mean[["gap ≠ 0", "slope ≠ 1", "size error > 0"]]
-    found["size error: true"] = mean["size_error true"].map("{:.2g}".format)
-    found["detectable"] = mean["detectable"].map("{:.2g}".format)
-    found["draws"] = n_repeats
-    return {
-        "Bias and standard errors": bias,
-        "Intervals that miss, % of draws (above/below the truth; 2.5/2.5 is nominal)": covers,
-        "Size and power: rejected at 0.05, % of draws": found.round(1),
-    }
+    return {"rejected": test.p_value <= LEVEL}
 
 
-def tests(repeats: Callable[[int], int], *, h: int = 20) -> dict[str, pd.DataFrame]:
-    rows = []
-    for name, scenario in SCENARIOS.items():
-        if scenario.clusters:
-            continue
-        for n in (500, 2000):
-            for repeat in range(repeats(n)):
-                rng = generator("tests", name, n, repeat)
-                draw = scenario.draw(n, h, rng)
-                for k in (2, 3, 10):
-                    s = scenario.labels(draw.p_true, k, rng)
-                    row = {"scenario": scenario.description, "N": n, "k": k}
-                    for column, n_bins, exchangeable in (
-                        ("10 bins", 10, scenario.exchangeable),
-                        ("1 bin", 1, scenario.exchangeable),
-                        ("10 bins, as if p* were one of the draws", 10, False),
-                    ):
-                        if exchangeable != scenario.exchangeable and k != 3:
-                            continue
-                        p = second_order_test(
-                            s,
-                            k,
-                            draw.hypotheses,
-                            exchangeable=exchangeable,
-                            draws="inputs",
-                            n_bins=n_bins,
-                            n_resamples=199,
-                            random_state=repeat,
-                        ).p_value
-                        row[column] = 100.0 * (p <= LEVEL)
-                    rows.append(row)
-    groups = pd.DataFrame(rows).groupby(KEYS, sort=False)
-    return {
-        "`second_order_test`: rejected at 0.05, % of draws": groups.mean()
-        .assign(draws=groups.size())
-        .round(1)
-    }
-
-
-def finite(
-    repeats: Callable[[int], int], *, n: int = 10_000, k: int = 5
-) -> dict[str, pd.DataFrame]:
-    """What H draws, instead of their law, do to a right EU and to one twice too small."""
-    rows = []
-    for name in ("right", "half"):
-        scenario = SCENARIOS[name]
-        for h in (2, 3, 4, 5, 10, 20, 100):
-            true = truth(name, h) if h > 3 else None
-            for repeat in range(repeats(n) // (4 if h == 100 else 1)):
-                rng = generator("finite", name, h, repeat)
-                draw = scenario.draw(n, h, rng)
-                s = rng.binomial(k, draw.p_true)
-                result = estimate(scenario, draw, s, k, repeat)
-                plain = second_order_error(
-                    s, k, draw.hypotheses, exchangeable=False, binning="quantile"
-                )
-                row = {
-                    "scenario": scenario.description,
-                    "H": h,
-                    "share": result.share.estimate,
-                    "slope": result.slope.estimate,
-                    "size error": result.size_error.estimate,
-                    "gap ≠ 0, %": 100.0 * (not result.gap.ci_low <= 0 <= result.gap.ci_high),
-                    "size error > 0, %": 100.0 * (result.size_error.ci_low > 0),
-                    "share, c = 1": plain.share.estimate,
-                    "slope by least squares": plain.slope.estimate,
-                }
-                # c_H, but bins of the EU that is judged.
-                bins = quantile_bins(draw.hypotheses.var(axis=1), N_BINS)
-                same = second_order_error(s, k, draw.hypotheses, bins=bins).size_error
-                row["size error, bins of the same draws"] = same.estimate
-                row["> 0, %"] = 100.0 * (same.ci_low > 0)
-                row["size error: true"] = true.size_error if true else np.nan
-                rows.append(row)
-    groups = pd.DataFrame(rows).groupby(["scenario", "H"], sort=False)
-    table = groups.mean()
-    formats = {
-        column: "{:.2g}" if "size error" in column and "%" not in column else "{:.3g}"
-        for column in table
-    }
-    table = pd.DataFrame({c: table[c].map(formats[c].format) for c in table})
-    return {f"Finite numbers of draws (N = {n}, k = {k})": table.assign(draws=groups.size())}
-
-
-def clusters(repeats: Callable[[int], int], *, h: int = 20) -> dict[str, pd.DataFrame]:
-    """What happens if it is not said that the same people labelled several inputs."""
-    scenario, true = SCENARIOS["clusters"], truth("clusters", 20)
-    rows = []
-    for n in (500, 2000, 10_000):
-        for repeat in range(repeats(n)):
-            rng = generator("clusters", n, repeat)
-            draw = scenario.draw(n, h, rng)
-            for k in LABELS:
-                s = scenario.labels(draw.p_true, k, rng)
-                row = {"N": n, "k": k}
-                for column, told in (("groups given", scenario), ("not given", SCENARIOS["right"])):
-                    result = estimate(told, draw, s, k, repeat)
-                    inside = result.gap.ci_low <= true.gap <= result.gap.ci_high
-                    row[f"gap covered, {column}"] = 100.0 * inside
-                    found = result.size_error.ci_low > 0
-                    row[f"size error > 0, {column}"] = 100.0 * found
-                rows.append(row)
-    groups = pd.DataFrame(rows).groupby(["N", "k"], sort=False)
-    return {
-        "People who label 20 inputs each, %": groups.mean().round(1).assign(draws=groups.size())
-    }
-
-
-def tasks(repeats: Callable[[int], int], *, n: int = 1000, h: int = 20) -> dict[str, pd.DataFrame]:
-    """Means over ten one-vs-all tasks that share their inputs."""
-    rows = []
-    for scale, description in ((1.0, "right size"), (0.6, "0.36 of the variance")):
-        big = generator("tasks", scale)
-        _, p, mean_rows = _softmax_draws(200_000, 2, scale, big)
-        # Of the law, by two draws of it: Var = E(a − b)²/2.
-        variance = np.mean((mean_rows[:, :, 0] - mean_rows[:, :, 1]) ** 2) / 2
-        centre = mean_rows.prod(axis=2) - p * mean_rows.sum(axis=2) + p**2
-        true = float(centre.mean() - variance)
-        for repeat in range(repeats(n)):
-            rng = generator("tasks", scale, repeat)
-            counts, _, hypotheses = _softmax_draws(n, h, scale, rng)
-            of_tasks = [hypotheses[:, c] for c in range(10)]
-            result = mean_second_order_error(
-                counts.T, 3, of_tasks, binning="quantile", random_state=repeat
-            )
-            single = [
-                second_order_error(s, 3, r, binning="quantile").gap.standard_error
-                for s, r in zip(counts.T[:3], of_tasks[:3], strict=True)
-            ]
-            rows.append(
-                {
-                    "scenario": description,
-                    "gap: true": true,
-                    "gap": result.gap.estimate,
-                    "SE": result.gap.standard_error,
-                    "SE if independent": np.sqrt(np.mean(np.square(single)) / 10),
-                    "covered, %": 100.0 * (result.gap.ci_low <= true <= result.gap.ci_high),
-                    "size error > 0, %": 100.0 * (result.size_error.ci_low > 0),
-                }
-            )
-    groups = pd.DataFrame(rows).groupby("scenario", sort=False)
-    table = groups.mean().assign(SD=groups["gap"].std(), draws=groups.size())
-    return {f"Means over ten tasks (N = {n}, k = 3)": table.map("{:.3g}".format)}
+def finite(rng: np.random.Generator, name: str, h: int, n: int = 4000, k: int = 5):
+    """What H draws, instead of their law, do to the share."""
+    scenario = SCENARIOS[name]
+    draw = scenario.draw(n, h, rng)
+    found = estimate(scenario, draw, rng.binomial(k, draw.p_true), k)
+    true = truth(name, h) if h > 3 else None
+    covers = {} if true is None else {"share covers": inside(found.share, true.share)}
+    return {"truth": true.share if true else np.nan, "share": found.share.estimate, **covers}
 
 
 def _softmax_draws(
@@ -422,110 +224,107 @@ def _softmax_draws(
     return rng.multinomial(3, p), p, hypotheses
 
 
-def bounds(repeats: Callable[[int], int]) -> dict[str, pd.DataFrame]:
-    """Bounds from one label, with a good, a middling and twenty equally poor references."""
-    rows = []
-    for n in (500, 2000, 10_000):
-        for repeat in range(repeats(n)):
-            rng = generator("bounds", n, repeat)
-            p = rng.beta(0.5, 0.5, n)
-            y = rng.random(n) < p
-            method = 0.5 + 0.5 * (p - 0.5)
-            # Of the population: E(p − ½)² = 1/8, E p(1 − p) = 1/8 for this Beta distribution.
-            true, true_brier = 0.25 / 8, 0.25 / 8 + 1 / 8
-            poor = np.clip(p + rng.normal(0, 0.12, (20, n)), 0, 1)
-            for description, reference in (
-                ("knows p*", p),
-                ("errs by half as much", 0.5 + 0.75 * (p - 0.5)),
-                ("best of 20 poor ones", poor),
-            ):
-                result = bounds_from_one_label(y, method, reference, random_state=repeat)
-                row = {
-                    "reference": description,
-                    "N": n,
-                    "lower": result.lower.estimate,
-                    "upper": result.upper.estimate,
-                    "truth inside, %": 100.0 * (result.ci_low <= true <= result.ci_high),
-                    "upper covered, %": 100.0
-                    * (result.upper.ci_low <= true_brier <= result.upper.ci_high),
-                }
-                if description == "knows p*":
-                    covered = result.lower.ci_low <= true <= result.lower.ci_high
-                    row["lower covered, %"] = 100.0 * covered
-                rows.append(row)
-    groups = pd.DataFrame(rows).groupby(["reference", "N"], sort=False)
-    table = groups.mean().round(4).assign(draws=groups.size())
-    return {"Bounds from one label (true reducible error 0.0312)": table}
+@cache
+def gap_of_tasks(scale: float) -> float:
+    _, p, rows = _softmax_draws(200_000, 2, scale, generator("tasks", scale))
+    # Of the law, by two draws of it: Var = E(a − b)²/2.
+    variance = np.mean((rows[:, :, 0] - rows[:, :, 1]) ** 2) / 2
+    return float((rows.prod(axis=2) - p * rows.sum(axis=2) + p**2).mean() - variance)
 
 
-def parts(repeats: Callable[[int], int], *, h: int = 20) -> dict[str, pd.DataFrame]:
-    """The two parts of the reducible error over bins of the hypotheses."""
-    rows = []
-    for name in ("right", "half", "rare"):
-        scenario = SCENARIOS[name]
-        for n in (2000, 10_000):
-            # The bins are quantiles, so those of a large sample are the same but for noise.
-            large = scenario.draw(300_000, h, generator("parts", name))
-            true = true_second_order_error(large.p_true, large.hypotheses, binning="quantile")
-            for repeat in range(repeats(n)):
-                rng = generator("parts", name, n, repeat)
-                draw = scenario.draw(n, h, rng)
-                for k in (2, 10):
-                    result = estimate(scenario, draw, rng.binomial(k, draw.p_true), k, repeat)
-                    row = {"scenario": scenario.description, "N": n, "k": k}
-                    for part in ("calibration_error", "variance_in_bins"):
-                        value, target = getattr(result, part), getattr(true, part).estimate
-                        row[f"{part}: true"] = target
-                        row[f"{part}: estimate"] = value.estimate
-                        row[f"{part}: covered, %"] = 100.0 * (
-                            value.ci_low <= target <= value.ci_high
-                        )
-                    rows.append(row)
-    groups = pd.DataFrame(rows).groupby(KEYS, sort=False)
-    table = groups.mean()
-    table = pd.DataFrame(
-        {c: table[c].map(("{:.1f}" if "%" in c else "{:.3g}").format) for c in table}
+def ten_tasks(rng: np.random.Generator, scale: float, n: int = 1000):
+    counts, _, hypotheses = _softmax_draws(n, N_HYPOTHESES, scale, rng)
+    rows = [hypotheses[:, c] for c in range(10)]
+    found = mean_second_order_error(counts.T, 3, rows, binning="quantile")
+    return {"truth": gap_of_tasks(scale), "gap covers": inside(found.gap, gap_of_tasks(scale))}
+
+
+def bounded(rng: np.random.Generator, reference: str, n: int):
+    p = rng.beta(0.5, 0.5, n)
+    # Of the population: E(p − ½)² = 1/8, E p(1 − p) = 1/8 for this Beta distribution.
+    true = 0.25 / 8
+    references = {
+        "knows p*": p,
+        "errs by half as much": 0.5 + 0.75 * (p - 0.5),
+        "best of 20 poor ones": np.clip(p + rng.normal(0, 0.12, (20, n)), 0, 1),
+    }
+    found = bounds_from_one_label(
+        rng.random(n) < p, 0.5 + 0.5 * (p - 0.5), references[reference], random_state=0
     )
-    return {"Parts of the reducible error over 50 bins": table.assign(draws=groups.size())}
+    return {"truth": true, "between bounds": bool(found.ci_low <= true <= found.ci_high)}
 
 
-EXPERIMENTS = {
-    "coverage": coverage,
-    "tests": tests,
-    "finite": finite,
-    "clusters": clusters,
-    "tasks": tasks,
-    "parts": parts,
-    "bounds": bounds,
-}
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="few draws, to see that it runs")
-    parser.add_argument("--draws", type=int, default=1000, help="of each sample (default 1000)")
-    parser.add_argument("--only", nargs="+", default=list(EXPERIMENTS), help="experiments to run")
-    args = parser.parse_args()
-    unknown = set(args.only) - set(EXPERIMENTS)
-    if unknown:
-        parser.error(f"unknown experiments {sorted(unknown)}; there are {list(EXPERIMENTS)}")
-
-    def of_coverage(n: int) -> int:
-        # Samples of 10,000 are slow.
-        return 3 if args.quick else args.draws // 2 if n > 5000 else args.draws
-
-    def of_others(n: int) -> int:
-        return 3 if args.quick else args.draws // 5 if n > 5000 else args.draws * 4 // 10
-
-    # Small products of matrices: threads would only wait for each other.
-    with threadpool_limits(1):
-        for name in args.only:
-            repeats = of_coverage if name == "coverage" else of_others
-            for title, table in EXPERIMENTS[name](repeats).items():
-                print(
-                    f"\n### {title}\n\n{table.reset_index().to_markdown(index=False)}", flush=True
-                )
-
-
-if __name__ == "__main__":
-    main()
+_RIGHT = (0.9, 1)
+STUDIES = (
+    Study(
+        "size of EU",
+        "Where hypotheses and p* are drawn anew at each input, intervals of the error, the gap, "
+        "the share, the slope and the size error cover them, whatever the size of EU.",
+        {
+            f"{scenario.description}, N = {n:,}, {k} labels": partial(sizes, name=name, n=n, k=k)
+            for name, scenario in SCENARIOS.items()
+            for n in (500, 2000)
+            for k in (2, 10)
+        },
+        {
+            f"{quantity} covers": _RIGHT
+            for quantity in ("reducible", "gap", "share", "slope", "aleatoric", "size_error")
+        },
+        draws=400,
+        quick=15,
+    ),
+    Study(
+        "test of the size",
+        "`second_order_test` rejects a right law in 5 % of draws.",
+        {
+            f"{SCENARIOS[name].description}, N = {n:,}, {k} labels": partial(
+                tested, name=name, n=n, k=k
+            )
+            for name in ("right", "ties", "rare")
+            for n in (500, 2000)
+            for k in (2, 10)
+        },
+        {"rejected": (0, 0.08)},
+        draws=300,
+        quick=15,
+    ),
+    Study(
+        "power of the test of the size",
+        "`second_order_test` finds an EU that is half or twice what it should be.",
+        {
+            SCENARIOS[name].description: partial(tested, name=name, n=2000, k=10)
+            for name in ("half", "double")
+        },
+        {"rejected": (0.8, 1)},
+        draws=100,
+        quick=10,
+    ),
+    Study(
+        "few hypotheses",
+        "c_H = (H + 1)/(H − 1) makes the share right for any number of draws from a law.",
+        {f"{h} hypotheses": partial(finite, name="right", h=h) for h in (2, 3, 5, 10, 100)},
+        {"share": (0.97, 1.03), "share covers": _RIGHT},
+        draws=200,
+        quick=10,
+    ),
+    Study(
+        "size over tasks",
+        "The interval of the mean gap over ten tasks that share their inputs covers it.",
+        {f"spread × {scale}": partial(ten_tasks, scale=scale) for scale in (1.0, 0.6)},
+        {"gap covers": _RIGHT},
+        draws=300,
+        quick=15,
+    ),
+    Study(
+        "bounds from one label",
+        "With one label per input the error is between the bounds in 95 % of draws or more.",
+        {
+            f"{reference}, N = {n:,}": partial(bounded, reference=reference, n=n)
+            for reference in ("knows p*", "errs by half as much", "best of 20 poor ones")
+            for n in (500, 2000)
+        },
+        {"between bounds": (0.94, 1)},
+        draws=500,
+        quick=40,
+    ),
+)

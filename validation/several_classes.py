@@ -1,39 +1,17 @@
-"""Measure the estimators of several classes on predictors of which everything is known.
-
-    .venv/bin/python validation/several_classes.py                # an hour on one core
-    .venv/bin/python validation/several_classes.py --quick        # two minutes, to see that it runs
-    .venv/bin/python validation/several_classes.py --only bins    # some of the experiments
-
-Prints Markdown tables of bias, coverage, size and power, and of how bins compare; the results do
-not depend on which experiments run. Where two numbers stand as 2.5/3.5, they are percentages of
-draws in which the interval was above and below the truth.
-"""
+"""Several classes: jointly, the top label, and each class against all others."""
 
 from __future__ import annotations
 
-import argparse
-import sys
-import zlib
-from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-import pandas as pd
+from _study import LEVEL, Study, inside
 from scipy.special import softmax
-from scipy.stats import norm
-from threadpoolctl import threadpool_limits
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "workflow_scripts"))
 
 from epistemic_calibration import metrics
 
-LEVEL = 0.05
 N_HYPOTHESES = 10
-N_RESAMPLES = 199
-CLASSES = (3, 10)
-SIZES = (1000, 10_000)
 
 
 class Draw(NamedTuple):
@@ -116,259 +94,65 @@ SCENARIOS = {
 }
 
 
-def generator(*key: object) -> np.random.Generator:
-    return np.random.default_rng(zlib.crc32(repr(key).encode()))
-
-
 def labels_of(p: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     return (rng.random((len(p), 1)) >= np.cumsum(p, axis=1)[:, :-1]).sum(axis=1)
 
 
-def seen(error: np.ndarray, bins: np.ndarray) -> float:
-    """Return the mean over labels of the estimate, of independent errors with these means."""
-    n = np.bincount(bins)
-    sums = np.stack([np.bincount(bins, weights=e) for e in error.T], axis=1)
-    squares = np.bincount(bins, weights=np.square(error).sum(axis=1))
-    used = n > 1
-    values = (np.square(sums).sum(axis=1) - squares)[used] / (n * (n - 1))[used]
-    return float(np.average(values, weights=n[used]))
-
-
-def row_of(
-    result: metrics.CorrectedError, true: float, expected: float, p: float
-) -> dict[str, float]:
-    return {
-        "true": true,
-        "seen": expected,
-        "estimate": result.estimate,
-        "SE": result.standard_error,
-        "above": 100.0 * (result.ci_low > expected),
-        "below": 100.0 * (result.ci_high < expected),
-        "covered": 100.0 * (result.ci_low <= true <= result.ci_high),
-        "rejected": 100.0 * (p <= LEVEL),
-        "detectable": result.minimum_detectable,
+def judged(rng: np.random.Generator, name: str, n_classes: int, n: int):
+    draw = SCENARIOS[name].draw(n, n_classes, rng)
+    y, error = labels_of(draw.p, rng), draw.error
+    jointly = float(np.square(error).sum() / n)
+    task = metrics.top_label_task(y, draw.hypotheses)
+    top = float(np.mean(error[np.arange(n), task.predicted] ** 2))
+    found = {
+        "jointly": (metrics.canonical_epistemic_calibration_error(y, draw.hypotheses), jointly),
+        "top label": (metrics.top_label_epistemic_calibration_error(y, draw.hypotheses), top),
+        "classes": (
+            metrics.classwise_epistemic_calibration_error(y, draw.hypotheses, n_resamples=199).mean,
+            jointly / n_classes,
+        ),
     }
+    measures = {f"{k}: covers": inside(estimate, true) for k, (estimate, true) in found.items()}
+    if jointly > 0:
+        measures |= {f"{k}: seen": e.estimate / true for k, (e, true) in found.items()}
+    else:
+        test = metrics.canonical_epistemic_calibration_test(y, draw.hypotheses, n_resamples=199)
+        measures["joint test rejects"] = test.p_value <= LEVEL
+    return {"truth": jointly, **measures}
 
 
-def estimates_of(
-    draw: Draw, y: np.ndarray, seed: int, *, classwise: bool
-) -> dict[str, dict[str, float]]:
-    """Return what each estimator makes of labels, beside the truth of what it estimates."""
-    hypotheses, error = draw.hypotheses, draw.error
-    n, n_classes = error.shape
-    bins = metrics.assign_class_bins(hypotheses)
-    options = {"n_resamples": N_RESAMPLES, "random_state": seed}
-    p = metrics.canonical_epistemic_calibration_test(y, hypotheses, bins=bins, **options).p_value
-    result = metrics.canonical_epistemic_calibration_error(y, hypotheses, bins=bins)
-    true = float(np.square(error).sum() / n)
-    rows = {"canonical": row_of(result, true, seen(error, bins), p)}
-
-    task = metrics.top_label_task(y, hypotheses)
-    p = metrics.epistemic_calibration_test(
-        task.y_true, task.hypotheses, bins=task.bins, **options
-    ).p_value
-    result = metrics.top_label_epistemic_calibration_error(y, hypotheses, bins=task.bins)
-    top = error[np.arange(n), task.predicted][:, None]
-    rows["top label"] = row_of(result, float(np.mean(top**2)), seen(top, task.bins), p)
-    if not classwise:
-        return rows
-
-    partitions = [
-        metrics.assign_bins(hypotheses[:, :, c], n_bins=50, binning="nested")
-        for c in range(n_classes)
-    ]
-    result = metrics.classwise_epistemic_calibration_error(
-        y, hypotheses, bins=partitions, n_resamples=N_RESAMPLES, random_state=seed
-    ).mean
-    # There is no exact test of the mean: an interval above 0 rejects, 2.5 % if it is right.
-    p = float(result.ci_low <= 0)
-    expected = np.mean([seen(error[:, [c]], partitions[c]) for c in range(n_classes)])
-    rows["mean of classes"] = row_of(result, true / n_classes, float(expected), p)
-    return rows
-
-
-def coverage(repeats: Callable[[int], int]) -> dict[str, pd.DataFrame]:
-    rows = []
-    for name in ("calibrated", "over", "certain", "spread"):
-        scenario = SCENARIOS[name]
-        for n_classes in CLASSES:
-            for n in SIZES:
-                for repeat in range(repeats(n)):
-                    rng = generator("coverage", name, n_classes, n, repeat)
-                    draw = scenario.draw(n, n_classes, rng)
-                    y = labels_of(draw.p, rng)
-                    # The wild bootstrap of ten tasks is slow.
-                    classwise = n_classes * n < 100_000 or repeat % 4 == 0
-                    found = estimates_of(draw, y, repeat, classwise=classwise)
-                    key = {"scenario": scenario.description, "C": n_classes, "N": n}
-                    rows += [key | {"estimator": k} | values for k, values in found.items()]
-    groups = pd.DataFrame(rows).groupby(["estimator", "scenario", "C", "N"], sort=False)
-    mean, size = groups.mean(), groups.size()
-    bias = groups["estimate"].mean() - mean["seen"]
-    residual = pd.DataFrame(rows)
-    residual["deviation"] = residual["estimate"] - residual["seen"]
-    deviation = residual.groupby(["estimator", "scenario", "C", "N"], sort=False)["deviation"].std()
-    table = pd.DataFrame(
+def _study(name: str, claim: str, scenarios: tuple[str, ...], claimed: dict) -> Study:
+    return Study(
+        name,
+        claim,
         {
-            "TECE": mean["true"].map("{:.2g}".format),
-            "seen, %": (100 * mean["seen"] / mean["true"]).map("{:.0f}".format),
-            "bias / SE of bias": (bias / deviation * np.sqrt(size)).map("{:+.1f}".format),
-            "SE / SD": (mean["SE"] / deviation).map("{:.2f}".format),
-            "misses what bins see, %": mean["above"].map("{:.1f}".format)
-            + "/"
-            + mean["below"].map("{:.1f}".format),
-            "covers TECE, %": mean["covered"].map("{:.0f}".format),
-            "rejected, %": mean["rejected"].map("{:.1f}".format),
-            "detectable": mean["detectable"].map("{:.2g}".format),
-            "draws": size,
-        }
+            f"{SCENARIOS[s].description}, C = {c}, N = {n:,}": partial(
+                judged, name=s, n_classes=c, n=n
+            )
+            for s in scenarios
+            for c in (3, 10)
+            for n in (1000, 5000)
+        },
+        claimed,
+        draws=200,
+        quick=6,
     )
-    table.loc[mean["true"] == 0, "seen, %"] = ""
-    return {"Bias, intervals and tests (rejected: classes by ci_low > 0, 2.5 is nominal)": table}
 
 
-# --- Bins that were compared
-
-
-def _kmeans(features: np.ndarray, n_bins: int) -> np.ndarray:
-    return metrics.assign_bins(np.clip(features, 0, 1), n_bins=n_bins)
-
-
-def sliced(draw: Draw, n_bins: int) -> np.ndarray:
-    """K-means on sorted projections on 2C fixed random directions (sliced Wasserstein)."""
-    n_classes = draw.mean.shape[1]
-    directions = np.random.default_rng(0).normal(size=(n_classes, 2 * n_classes))
-    directions /= np.linalg.norm(directions, axis=0)
-    rows = np.sort(draw.hypotheses @ directions, axis=1).reshape(len(draw.mean), -1)
-    rows -= rows.min()
-    return _kmeans(rows / rows.max(), n_bins)
-
-
-def within(draw: Draw, coarse: np.ndarray, n_shapes: int) -> np.ndarray:
-    spread = draw.hypotheses.std(axis=1)
-    labels = np.empty(len(coarse), dtype=int)
-    for k in np.unique(coarse):
-        inside = coarse == k
-        labels[inside] = k * n_shapes + _kmeans(spread[inside], n_shapes)
-    return np.unique(labels, return_inverse=True)[1]
-
-
-def by_top_label(draw: Draw, n_bins: int, n_shapes: int = 5) -> np.ndarray:
-    """Predicted class, quantiles of its probability, and within them K-means on spread."""
-    top, probability = draw.mean.argmax(axis=1), draw.mean.max(axis=1)
-    coarse = np.empty(len(top), dtype=int)
-    for k in np.unique(top):
-        inside = top == k
-        n_levels = max(1, round(n_bins / n_shapes * inside.mean()))
-        ranks = probability[inside].argsort().argsort()
-        coarse[inside] = k * n_bins + ranks * n_levels // inside.sum()
-    return within(draw, np.unique(coarse, return_inverse=True)[1], n_shapes)
-
-
-def by_mean(draw: Draw, n_bins: int, n_shapes: int = 3) -> np.ndarray:
-    """K-means on the mean, and within it on spread, not divided by the largest."""
-    return within(draw, _kmeans(draw.mean, max(1, n_bins // n_shapes)), n_shapes)
-
-
-def library(draw: Draw, n_bins: int, binning: str) -> np.ndarray:
-    return metrics.assign_class_bins(draw.hypotheses, n_bins=n_bins, binning=binning)
-
-
-PARTITIONS = {
-    "nested (default)": partial(library, binning="nested"),
-    "K-means on Δ, on spread within": by_mean,
-    "moments": partial(library, binning="moments"),
-    "sliced": sliced,
-    "top label, on spread within": by_top_label,
-    "kmeans": partial(library, binning="kmeans"),
-}
-
-
-def null_variance(mean: np.ndarray, bins: np.ndarray) -> float:
-    """Return the variance of the estimate for labels that are Categorical(Δ)."""
-    variance, n_used = 0.0, 0
-    for m in np.unique(bins):
-        p = mean[bins == m]
-        n = len(p)
-        if n > 1:
-            noise = np.stack([np.diag(row) - np.outer(row, row) for row in p])
-            pairs = np.square(noise.sum(axis=0)).sum() - np.square(noise).sum()
-            variance += 2 * pairs / (n - 1) ** 2
-            n_used += n
-    return float(variance / n_used**2)
-
-
-def bins(repeats: Callable[[int], int]) -> dict[str, pd.DataFrame]:
-    """Share of the error that bins see, and power by the normal law: no labels are drawn."""
-    rows = []
-    for name, scenario in SCENARIOS.items():
-        if name == "calibrated":
-            continue
-        for n_classes in CLASSES:
-            for n in SIZES:
-                for repeat in range(min(5, repeats(n))):
-                    draw = scenario.draw(
-                        n, n_classes, generator("bins", name, n_classes, n, repeat)
-                    )
-                    true = float(np.square(draw.error).sum() / n)
-                    for partition, assign in PARTITIONS.items():
-                        for n_bins in (20, 50, 100) if "default" in partition else (50,):
-                            labels = assign(draw, n_bins)
-                            expected = seen(draw.error, labels)
-                            deviation = np.sqrt(null_variance(draw.mean, labels))
-                            power = norm.cdf(expected / deviation - norm.ppf(1 - LEVEL))
-                            rows.append(
-                                {
-                                    "bins": f"{partition}, {n_bins}",
-                                    "scenario": scenario.description,
-                                    "C, N": f"{n_classes}, {n}",
-                                    "seen": 100 * expected / true,
-                                    "power": 100 * power,
-                                }
-                            )
-    table = pd.DataFrame(rows)
-    return {
-        f"{title}, %": table.pivot_table(
-            index="bins", columns=["scenario", "C, N"], values=column, sort=False
-        )
-        .round(0)
-        .astype(int)
-        .set_axis(
-            [f"{a}: {b}" for a, b in table[["scenario", "C, N"]].drop_duplicates().values], axis=1
-        )
-        .T
-        for column, title in (("seen", "Share of TECE that bins see"), ("power", "Power at 0.05"))
-    }
-
-
-EXPERIMENTS = {"coverage": coverage, "bins": bins}
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="few draws, to see that it runs")
-    parser.add_argument("--draws", type=int, default=1000, help="of each sample (default 1000)")
-    parser.add_argument("--only", nargs="+", default=list(EXPERIMENTS), help="experiments to run")
-    parser.add_argument("--output", type=Path, help="file for the tables as well")
-    args = parser.parse_args()
-    unknown = set(args.only) - set(EXPERIMENTS)
-    if unknown:
-        parser.error(f"unknown experiments {sorted(unknown)}; there are {list(EXPERIMENTS)}")
-
-    def repeats(n: int) -> int:
-        # Samples of 10,000 are slow.
-        return 3 if args.quick else args.draws // 4 if n > 5000 else args.draws
-
-    text = []
-    # Small products of matrices: threads would only wait for each other.
-    with threadpool_limits(1):
-        for name in args.only:
-            for title, table in EXPERIMENTS[name](repeats).items():
-                text.append(f"\n### {title}\n\n{table.reset_index().to_markdown(index=False)}")
-                print(text[-1], flush=True)
-    if args.output is not None:
-        args.output.write_text("\n".join(text) + "\n", encoding="utf-8")
-
-
-if __name__ == "__main__":
-    main()
+STUDIES = (
+    _study(
+        "several classes, calibrated",
+        "A calibrated predictor of several classes is found to be one in 95 % of draws.",
+        ("calibrated",),
+        {
+            **{f"{k}: covers": (0.93, 1) for k in ("jointly", "top label", "classes")},
+            "joint test rejects": (0, 0.08),
+        },
+    ),
+    _study(
+        "several classes, error",
+        "What bins see of the error of several classes is a part of it, and never more.",
+        ("over", "certain", "spread"),
+        {f"{k}: seen": (0.0, 1.1) for k in ("jointly", "top label", "classes")},
+    ),
+)

@@ -37,6 +37,7 @@ def step(job):
 
     from epistemic_calibration.files import read_npz, write_text
     from epistemic_calibration.report.comparisons import compare_methods, comparisons_table
+    from epistemic_calibration.report.tables._selection import DatasetScores
     from epistemic_calibration.report.warning_text import warning_notes
     from epistemic_calibration.result_files import read_labels, read_tables
 
@@ -44,18 +45,22 @@ def step(job):
     predictions, bins = ({name: [] for name in settings.methods} for _ in range(2))
     for path in sorted(job.inputs.compared):
         arrays, _ = read_npz(path)
-        predictions[Path(path).stem] += list(arrays["mean_prediction"])
-        bins[Path(path).stem] += list(arrays["bins"])
-    n_seeds = len(job.inputs.compared) // len(settings.methods)
+        predictions[Path(path).stem].append(arrays["mean_prediction"])
+        bins[Path(path).stem].append(arrays["bins"])
     differences = compare_methods(
-        [labels[task] for task in settings.tasks] * n_seeds,
+        [labels[task] for task in settings.tasks],
         predictions,
         bins,
         confidence_level=settings.confidence_level,
         random_state=settings.random_state,
     )
-    scores = read_tables(job.inputs.scores)
-    table = comparisons_table(differences, scores, job.where["dataset"], settings.methods)
+    results = DatasetScores(
+        read_tables(job.inputs.scores),
+        job.where["dataset"],
+        settings.methods,
+        differences=differences,
+    )
+    table = comparisons_table(results)
     labels = {name: method["label"] for name, method in settings.methods.items()}
     notes = warning_notes(job.warnings, labels)
     contents = table.with_notes(*notes).contents(f"{job.where['dataset']}_comparisons")

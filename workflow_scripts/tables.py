@@ -11,7 +11,8 @@ class Settings:
     tasks: list[str]
     #: The classes that tasks are named after, where their path-safe names differ.
     task_labels: dict[str, str]
-    seeds: list[int]
+    #: Of each method.
+    seeds: dict[str, list[int]]
     n_resamples: int
 
 
@@ -22,7 +23,7 @@ def needs(plan, dataset):
         methods=plan.methods_shown(plan.methods(dataset)),
         tasks=list(plan.tasks(dataset)),
         task_labels=plan.task_labels(dataset),
-        seeds=plan.seeds(dataset),
+        seeds={name: plan.seeds(dataset, name) for name in plan.methods(dataset)},
         n_resamples=plan.score_settings(dataset)["n_resamples"],
     )
     inputs = {
@@ -44,6 +45,7 @@ def step(job):
     from epistemic_calibration.files import write_text
     from epistemic_calibration.registry import available, load
     from epistemic_calibration.report._doubts import doubts
+    from epistemic_calibration.report.tables._selection import DatasetScores
     from epistemic_calibration.report.warning_text import unlike, warning_notes
     from epistemic_calibration.result_files import read_tables
     from epistemic_calibration.workflow.job_warnings import merged
@@ -53,7 +55,8 @@ def step(job):
     methods, folder = settings.pop("methods"), Path(job.outputs.tables[0]).parent
     task_labels = settings.pop("task_labels")
     differences = read_tables([job.inputs.comparisons])
-    for doubt in doubts(scores, dataset, methods, task_labels):
+    results = DatasetScores(scores, dataset, methods, differences=differences, **settings)
+    for doubt in doubts(results, task_labels):
         # Into the receipts, as what the jobs before have warned of.
         logger.warning("%s", doubt)
     if different := unlike(job.made_with):
@@ -63,7 +66,7 @@ def step(job):
     notes = warning_notes(found, labels)
     for name in available("epistemic_calibration.report.tables"):
         module = load("epistemic_calibration.report.tables", name)
-        table = module.make(scores, dataset, methods, differences=differences, **settings)
+        table = module.make(results)
         stem = f"{dataset}{module.SUFFIX}"
         table = table.with_task_labels(task_labels).with_notes(*notes)
         for suffix, content in table.contents(stem).items():

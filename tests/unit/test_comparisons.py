@@ -5,7 +5,8 @@ import pandas as pd
 import pytest
 
 from epistemic_calibration import metrics
-from epistemic_calibration.report.comparisons import compare_methods, comparisons_table
+from epistemic_calibration.report.comparisons import COLUMNS, compare_methods, comparisons_table
+from epistemic_calibration.report.tables._selection import DatasetScores
 
 METHODS = {
     "mine": {"label": "50% R&D_net {x}", "family": "active"},
@@ -28,22 +29,28 @@ def test_comparisons_name_what_cannot_be_told_apart():
     pairs = [(a, b) for k, a in enumerate(names) for b in names[k + 1 :]]
     alike = {"mine", "random_forest"}
     differences = pd.DataFrame(pairs, columns=["method", "other"]).assign(
-        difference=0.1, p_holm=[0.06 if set(pair) == alike else 0.05 for pair in pairs]
+        difference=0.1,
+        p_holm=[0.06 if set(pair) == alike else 0.05 for pair in pairs],
+        p_holm_fixed=0.05,
+        seeds_needed=[7 if set(pair) == alike else None for pair in pairs],
     )
-    table = comparisons_table(differences, scores, "cifar10", METHODS)
+    results = DatasetScores(scores, "cifar10", METHODS, differences=differences)
+    table = comparisons_table(results)
     order = ["base_rate", "mine", "random_forest", "centroids"]
     assert list(table.text.index) == [METHODS[name]["label"] for name in order]
     assert list(table.text["Cannot be told from"]) == [
         "—",
-        METHODS["random_forest"]["label"],
-        METHODS["mine"]["label"],
+        METHODS["random_forest"]["label"] + "* (7)",
+        METHODS["mine"]["label"] + "* (7)",
         "—",
     ]
     assert "by Holm over 6 pairs" in table.notes[0]
+    assert table.notes[1].startswith("5 of 6 pairs differ as methods; 1 more, marked *, only as")
 
 
 def test_comparisons_are_of_tasks_alone_and_show_missing_values():
     differences = pd.DataFrame({"method": ["mine"], "other": ["centroids"], "p_holm": [0.01]})
+    differences = differences.assign(p_holm_fixed=0.01, seeds_needed=None)
     values = {"mine": 0.1, "centroids": 0.3}
     scores = pd.concat(
         [
@@ -53,7 +60,8 @@ def test_comparisons_are_of_tasks_alone_and_show_missing_values():
             make_scores({"mine": 0.9, "centroids": 0.0}).assign(dataset="mnist"),
         ]
     )
-    table = comparisons_table(differences, scores, "cifar10", METHODS)
+    results = DatasetScores(scores, "cifar10", METHODS, differences=differences)
+    table = comparisons_table(results)
     assert table.text["Corrected TECE"].to_list() == ["0.1000", "0.3000"]
     assert table.text["Cannot be told from"].to_list() == ["—", "—"]
     lines = table.to_markdown().splitlines()
@@ -66,11 +74,11 @@ def samples():
     truth = rng.uniform(size=300)
     labels = [rng.uniform(size=300) < truth for _ in range(2)]
     predictions = {
-        "second": [truth, truth],
-        "first": [truth**2, truth**2],
-        "third": [truth, truth**1.1],
+        "second": np.array([[truth, truth], [truth**1.2, truth**1.1]]),
+        "first": np.array([[truth**2, truth**2]]),
+        "third": np.array([[truth, truth**1.1]] * 3),
     }
-    bins = {name: [(8 * p).astype(int) for p in parts] for name, parts in predictions.items()}
+    bins = {name: (8 * p).astype(int) for name, p in predictions.items()}
     return labels, predictions, bins
 
 
@@ -78,16 +86,9 @@ def test_pairs_are_those_of_the_metric_in_the_order_of_the_methods(samples):
     settings = {"confidence_level": 0.9, "random_state": 3}
     table = compare_methods(*samples, **settings)
     expected = metrics.compare_mean_corrected_errors(*samples, **settings)
-    assert list(table.columns) == [
-        "method",
-        "other",
-        "difference",
-        "standard_error",
-        "ci_low",
-        "ci_high",
-        "p_value",
-        "p_holm",
-    ]
+    assert tuple(table.columns) == COLUMNS
+    assert table["n_seeds"].to_list() == [2, 2, 1]
+    assert table["n_seeds_other"].to_list() == [1, 3, 3]
     pairs = list(table[["method", "other"]].itertuples(index=False, name=None))
     assert pairs == [("second", "first"), ("second", "third"), ("first", "third")]
     assert pairs == list(expected)
@@ -97,6 +98,10 @@ def test_pairs_are_those_of_the_metric_in_the_order_of_the_methods(samples):
         assert row["p_value"] == expected[pair].p_value
     np.testing.assert_array_equal(table["p_holm"], metrics.holm_correction(table["p_value"]))
     assert (table["p_holm"] >= table["p_value"]).all()
+    fixed = metrics.compare_mean_corrected_errors(*samples, **settings, trainings="fixed")
+    np.testing.assert_allclose(
+        table["p_holm_fixed"], metrics.holm_correction([d.p_value for d in fixed.values()])
+    )
 
 
 def test_one_method_has_nothing_to_be_compared_with(samples):

@@ -202,7 +202,7 @@ def test_every_metric_is_described_and_within_its_range():
         found = values_of(arrays(seed=seed, reported=reported, dtype=dtype))
         alone = {m.name for m in METRICS.values()}
         alone -= {m.name for m in (*second_order.METRICS, *bounds.METRICS)}
-        alone -= OF_SEVERAL_LABELS
+        alone -= OF_SEVERAL_LABELS | {"confidence_level"}
         assert set(found) == alone
         for name, value in found.items():
             low, high = METRICS[name].range
@@ -463,7 +463,8 @@ def test_rows_of_all_tasks_are_those_of_a_direct_call():
     for row in rows:
         assert list(row) == COLUMNS
         assert (row["scope"], row["n_hypotheses"]) == ("all_tasks", None)
-        assert (row["binning"], row["n_bins"]) == ("nested", 18)
+        if row["metric"] != "confidence_level":
+            assert (row["binning"], row["n_bins"]) == ("nested", 18)
     values = {row["metric"]: row["value"] for row in rows}
     assert list(values) == [metric.name for metric in corrected.METRICS if metric.of_all_tasks]
     assert values["tece_corrected"] == expected.estimate
@@ -472,6 +473,7 @@ def test_rows_of_all_tasks_are_those_of_a_direct_call():
     assert values["tece_noise_floor"] == expected.noise_floor
     assert values["tece_minimum_detectable"] == expected.minimum_detectable
     assert values["tece_dropped_mass"] == expected.dropped_mass
+    assert values["confidence_level"] == 0.9
 
 
 # --- Descriptions
@@ -535,7 +537,7 @@ RANGES = {
     # Shares, probabilities, and what is a square or a mean of probabilities.
     (0, 1): [
         *("accuracy", "auroc", "brier", "brier_of_mean", "ece", "eece_calibration"),
-        *("eece_dispersion", "tece_dropped_mass", "tece_cross_fitted_low"),
+        *("confidence_level", "eece_dispersion", "tece_dropped_mass", "tece_cross_fitted_low"),
         *("p_epistemic_calibration", "p_epistemic_independence", "p_mean_calibration"),
         "p_second_order",
     ],
@@ -567,7 +569,12 @@ RANGES = {
 DIGITS = {
     0: ["n_samples", "n_positive"],
     1: ["labels_per_input"],
-    2: ["share_before_recalibration", "share_after_recalibration", "size_slope"],
+    2: [
+        "confidence_level",
+        "share_before_recalibration",
+        "share_after_recalibration",
+        "size_slope",
+    ],
     3: [
         *("accuracy", "brier", "log_loss", "auroc", "reported_share", "reported_share_at_least"),
         *("reported_share_at_most", "within_label_correlation"),

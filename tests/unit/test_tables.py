@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.stats import chi2, norm, t
 
 from epistemic_calibration.registry import load
 from epistemic_calibration.report import TABLES
@@ -18,9 +19,9 @@ from epistemic_calibration.report._doubts import doubts
 from epistemic_calibration.report._groups import letters
 from epistemic_calibration.report.tables import _table, by_eece, drivers, paper, size, summary
 from epistemic_calibration.report.tables._selection import (
+    DatasetScores,
     all_tasks_scores,
     dataset_scores,
-    missing_cells,
 )
 from epistemic_calibration.report.tables._table import WARNING
 from epistemic_calibration.report.warning_text import warning_notes
@@ -47,6 +48,11 @@ def make_scores(metrics=("accuracy", "ece", "eece"), methods=METHODS, dataset="c
     return table.assign(scope="task", value=values, n_bins=100, n_hypotheses=10, binning="kmeans")
 
 
+def made(module, scores, dataset, methods, decimals=None, **options):
+    results = DatasetScores(scores, dataset, methods, **options)
+    return module.make(results) if decimals is None else module.make(results, decimals=decimals)
+
+
 def drop(scores, **where):
     matches = np.logical_and.reduce([scores[name] == value for name, value in where.items()])
     return scores[~matches]
@@ -54,7 +60,7 @@ def drop(scores, **where):
 
 def test_paper_table_has_the_layout_of_the_paper():
     scores = make_scores()
-    table = paper.make(scores, "cifar10", METHODS).cells
+    table = made(paper, scores, "cifar10", METHODS).cells
     assert list(table.columns) == ["centroids", "random_forest", "mine", "base_rate"]
     rows = [*TASKS, "(mean)", "(sd)"]
     assert list(table.index) == list(itertools.product(["accuracy", "ece", "eece"], rows))
@@ -68,7 +74,7 @@ def test_paper_table_has_the_layout_of_the_paper():
 
 def test_paper_table_adds_the_parts_of_eece_where_there_are_any():
     metrics = ["auroc", "eece_dispersion", "accuracy", "eece_calibration", "ece", "eece"]
-    table = paper.make(make_scores(metrics), "cifar10", METHODS)
+    table = made(paper, make_scores(metrics), "cifar10", METHODS)
     assert list(table.cells.index.unique(level=0)) == [
         "accuracy",
         "ece",
@@ -84,7 +90,7 @@ def test_missing_cells_are_shown_and_named():
     scores = drop(make_scores(), method="mine")
     scores = drop(scores, method="centroids", task="cat")
     scores = drop(scores, method="random_forest", task="truck", seed=7, metric="ece")
-    table = paper.make(scores, "cifar10", METHODS)
+    table = made(paper, scores, "cifar10", METHODS)
     assert table.cells["mine"].isna().all()
     assert np.isnan(table.cells.loc[("ece", "cat"), "centroids"])
     assert np.isfinite(table.cells.loc[("ece", "(mean)"), "centroids"])
@@ -104,13 +110,14 @@ def test_missing_cells_are_shown_and_named():
 @pytest.mark.fault
 def test_missing_cells_counts_what_was_expected():
     scores = make_scores()
-    assert missing_cells(scores, "cifar10", METHODS, metrics=PAPER_METRICS).empty
-    missing = missing_cells(
-        scores, "cifar10", METHODS, tasks=[*TASKS, "ship"], seeds=[*SEEDS, 9], metrics=["ece"]
-    )
+    assert DatasetScores(scores, "cifar10", METHODS).missing(PAPER_METRICS).empty
+    seeds = {name: [*SEEDS, 9] for name in METHODS}
+    missing = DatasetScores(
+        scores, "cifar10", METHODS, tasks=[*TASKS, "ship"], seeds=seeds
+    ).missing(["ece"])
     # One task more at three seeds, one seed more at three tasks, for four methods.
     assert len(missing) == 4 * (3 + 3)
-    table = paper.make(scores, "cifar10", METHODS, tasks=[*TASKS, "ship"])
+    table = made(paper, scores, "cifar10", METHODS, tasks=[*TASKS, "ship"])
     assert table.cells.loc[("ece", "ship")].isna().all()
 
 
@@ -118,7 +125,7 @@ def test_missing_cells_counts_what_was_expected():
 def test_a_score_that_is_not_finite_is_missing():
     scores = make_scores()
     scores.loc[(scores["method"] == "mine") & (scores["task"] == "cat"), "value"] = np.nan
-    assert len(missing_cells(scores, "cifar10", METHODS, metrics=PAPER_METRICS)) == 6
+    assert len(DatasetScores(scores, "cifar10", METHODS).missing(PAPER_METRICS)) == 6
 
 
 @pytest.mark.fault
@@ -139,7 +146,7 @@ def test_bad_scores_are_refused(change, message):
 
 def test_latex_escapes_labels_and_keeps_the_structure():
     metrics = ["accuracy", "ece", "eece", "brier"]
-    latex = paper.make(make_scores(metrics), "cifar10", METHODS).to_latex()
+    latex = made(paper, make_scores(metrics), "cifar10", METHODS).to_latex()
     assert r"\rotatebox{75}{50\% R\&D\_net \{x\}}" in latex
     assert latex.count(r"\multirow{3}{*}") == 4
     # Three blocks fill a page, the fourth continues on another.
@@ -157,14 +164,14 @@ def test_latex_escapes_labels_and_keeps_the_structure():
 
 def test_decimals_and_signs():
     scores = make_scores().assign(value=-0.00004)
-    assert "0.00" in paper.make(scores, "cifar10", METHODS).text["Centroids"].to_list()
-    text = paper.make(scores.assign(value=-0.1236), "cifar10", METHODS, decimals=3).text
+    assert "0.00" in made(paper, scores, "cifar10", METHODS).text["Centroids"].to_list()
+    text = made(paper, scores.assign(value=-0.1236), "cifar10", METHODS, decimals=3).text
     assert text.loc[("ECE", "cat"), "Centroids"] == "−0.124"
 
 
 def test_two_methods_may_share_a_label():
     methods = {name: {**entry, "label": "same"} for name, entry in METHODS.items()}
-    table = paper.make(make_scores(), "cifar10", methods)
+    table = made(paper, make_scores(), "cifar10", methods)
     assert table.text.shape == (15, 4)
     assert table.to_latex().count(r"\rotatebox{75}{same}") == 4
     assert table.to_markdown().count("same") == 4
@@ -175,7 +182,7 @@ def test_by_eece_ranks_by_eece_and_leaves_controls_unranked():
     eece = {"centroids": 0.3, "random_forest": 0.1, "base_rate": 0.0, "mine": 0.2}
     where = scores["metric"] == "eece"
     scores.loc[where, "value"] = scores.loc[where, "method"].map(eece)
-    table = by_eece.make(scores, "cifar10", METHODS)
+    table = made(by_eece, scores, "cifar10", METHODS)
     assert list(table.cells.index) == ["base_rate", "random_forest", "mine", "centroids"]
     ranks = table.cells["rank_eece"]
     assert pd.isna(ranks["base_rate"])
@@ -189,7 +196,7 @@ def test_by_eece_ranks_by_eece_and_leaves_controls_unranked():
 
 
 def test_by_eece_keeps_a_method_without_scores():
-    table = by_eece.make(drop(make_scores(), method="mine"), "cifar10", METHODS)
+    table = made(by_eece, drop(make_scores(), method="mine"), "cifar10", METHODS)
     assert table.cells.index[-1] == "mine"
     assert table.cells.loc["mine", ["n_tasks", "n_seeds"]].tolist() == [0, 0]
     assert table.text.loc[METHODS["mine"]["label"], "EECE"] == "—"
@@ -198,7 +205,7 @@ def test_by_eece_keeps_a_method_without_scores():
 
 def test_by_eece_of_one_task_and_seed_has_no_spread():
     scores = make_scores().query("task == 'cat' and seed == 0")
-    table = by_eece.make(scores, "cifar10", METHODS)
+    table = made(by_eece, scores, "cifar10", METHODS)
     assert table.cells["ece_sd"].isna().all()
     assert not table.text["ECE"].str.contains("±").any()
 
@@ -210,7 +217,7 @@ def test_drivers_count_rejections_instead_of_averaging_p_values():
     # With 12 tests of a seed, 0.05 / 12 = 0.00417 is the bound of the smallest p value.
     scores.loc[tests & (scores["method"] == "centroids"), "value"] = 0.004
     scores.loc[tests & (scores["method"] == "mine"), "value"] = 0.006
-    cells = drivers.make(scores, "cifar10", METHODS).cells
+    cells = made(drivers, scores, "cifar10", METHODS).cells
     counts = cells["p_epistemic_calibration_rejected"]
     assert counts["centroids"] == 6
     assert counts["mine"] == 0  # 0.006 * 9 = 0.054
@@ -224,16 +231,16 @@ def test_a_p_value_at_the_level_rejects():
     scores.loc[tests, "value"] = 1.0
     chosen = tests & (scores["method"] == "mine") & (scores["task"] == "cat")
     scores.loc[chosen, "value"] = 1 / 240
-    cells = drivers.make(scores, "cifar10", METHODS, n_resamples=239).cells
+    cells = made(drivers, scores, "cifar10", METHODS, n_resamples=239).cells
     assert cells.loc["mine", "p_epistemic_calibration_rejected"] == 2
 
 
 def test_drivers_say_so_when_no_test_can_reject():
     scores = make_scores(["eece", "p_epistemic_calibration"])
-    enough = drivers.make(scores, "cifar10", METHODS, n_resamples=239)
+    enough = made(drivers, scores, "cifar10", METHODS, n_resamples=239)
     assert not any("can be rejected" in note for note in enough.notes)
     assert all("/" in cell for cell in enough.text["Rejected: epistemic calibration"])
-    few = drivers.make(scores, "cifar10", METHODS, n_resamples=238)
+    few = made(drivers, scores, "cifar10", METHODS, n_resamples=238)
     # Twelve tests of a seed: the smallest p is 1/239 > 0.05/12.
     (note,) = (note for note in few.notes if "can be rejected" in note)
     assert note.startswith(f"{WARNING} — under Rejected: with 238 resamples none of 12 tests")
@@ -249,7 +256,7 @@ def test_drivers_warn_where_bins_hide_error():
     together = pd.DataFrame(limits, columns=["method", "value"]).assign(
         dataset="cifar10", seed=0, scope="all_tasks", task=None, metric="tece_corrected_high"
     )
-    notes = drivers.make(pd.concat([scores, together]), "cifar10", METHODS).notes
+    notes = made(drivers, pd.concat([scores, together]), "cifar10", METHODS).notes
     (note,) = (note for note in notes if "bins hide" in note)
     assert note.startswith(f"{WARNING} the bins hide error of {METHODS['mine']['label']}: ")
 
@@ -262,7 +269,7 @@ def test_warnings_of_jobs_begin_as_those_of_tables():
 def test_a_test_that_draws_nothing_can_always_reject():
     scores = make_scores(["eece", "p_epistemic_independence"])
     scores.loc[scores["metric"] == "p_epistemic_independence", "value"] = 1e-6
-    table = drivers.make(scores, "cifar10", METHODS, n_resamples=9)
+    table = made(drivers, scores, "cifar10", METHODS, n_resamples=9)
     assert set(table.text["Rejected: epistemic independence"]) == {"6/6"}
     assert not any("can be rejected" in note for note in table.notes)
 
@@ -271,10 +278,10 @@ def test_a_test_that_draws_nothing_can_always_reject():
 def test_the_table_of_sizes_leaves_rejections_out_that_cannot_be():
     scores = make_scores(["p_second_order"])
     column = "Rejected: p* is distributed as the hypotheses"
-    few = size.make(scores, "cifar10", METHODS, n_resamples=238)
+    few = made(size, scores, "cifar10", METHODS, n_resamples=238)
     assert set(few.text[column]) == {"—"}
     assert any("none of 12 tests can be rejected" in note for note in few.notes)
-    enough = size.make(scores, "cifar10", METHODS, n_resamples=239)
+    enough = made(size, scores, "cifar10", METHODS, n_resamples=239)
     assert all("/" in cell for cell in enough.text[column])
 
 
@@ -284,7 +291,7 @@ def test_names_cannot_break_a_row():
     methods = {"centroids": {**METHODS["centroids"], "label": nasty}}
     scores = make_scores()
     scores = scores[scores["method"] == "centroids"]
-    table = paper.make(scores, "cifar10", methods)
+    table = made(paper, scores, "cifar10", methods)
     task = str(table.text.index[0][1])
     table = table.with_task_labels({task: f"[cat\r\n*]{nasty}"}).with_notes(f"Failed: {nasty}")
     assert any(name.startswith("[cat") for name in table.text.index.get_level_values("Task"))
@@ -312,7 +319,7 @@ def test_a_latex_row_does_not_begin_with_what_belongs_to_the_row_before():
 
 def test_markdown_rows_have_as_many_cells_as_the_heading():
     methods = {**METHODS, "mine": {"label": "a|b", "family": "active"}}
-    lines = paper.make(make_scores(), "cifar10", methods).to_markdown().splitlines()
+    lines = made(paper, make_scores(), "cifar10", methods).to_markdown().splitlines()
     table = [line.replace(r"\|", "") for line in lines if line.startswith("|")]
     assert len(table) == 2 + 15
     assert {line.count("|") for line in table} == {7}
@@ -325,18 +332,20 @@ def test_markdown_keeps_the_digits_of_numbers():
 
 def test_estimates_of_all_tasks_stand_in_no_mean_over_tasks():
     scores = make_scores(metrics=("eece", "tece_corrected"))
-    together = make_scores(metrics=("tece_corrected_low", "tece_corrected_high"))
-    together = together[together["task"] == "cat"].assign(scope="all_tasks", task=np.nan)
-    both = pd.concat([scores, together.assign(value=[0.25, 0.75] * (len(together) // 2))])
+    ends = ("tece_corrected", "tece_corrected_low", "tece_corrected_high")
+    together = make_scores(metrics=ends).query("task == 'cat' and seed == 0")
+    together = together.assign(scope="all_tasks", task=np.nan)
+    both = pd.concat([scores, together.assign(value=[0.5, 0.25, 0.75] * (len(together) // 3))])
     assert len(dataset_scores(both, "cifar10", METHODS)) == len(scores)
-    table = drivers.make(both, "cifar10", METHODS)
+    table = made(drivers, both, "cifar10", METHODS)
     expected = scores.query("metric == 'tece_corrected'").groupby("method")["value"].mean()
     cells = table.cells.loc["mine"]
     assert cells["tece_corrected_mean"] == pytest.approx(expected["mine"])
     assert cells["tece_corrected_low_all_tasks"] == 0.25
     label = METHODS["mine"]["label"]
     text = table.text.loc[label, "Corrected TECE"]
-    assert text == f"{expected['mine']:.4f} [0.2500, 0.7500]"
+    # Value and limits are of one estimate.
+    assert text == "0.5000 [0.2500, 0.7500]"
 
 
 def test_a_block_has_its_name_on_its_first_row_and_parts_of_three_in_latex():
@@ -345,7 +354,7 @@ def test_a_block_has_its_name_on_its_first_row_and_parts_of_three_in_latex():
     table = _table.Table(text, text, "What it shows")
     rows = [line.split("|")[1:-1] for line in table.to_markdown().splitlines() if "|" in line]
     named = [[cell.strip() for cell in row[:2]] for row in rows[2:]]
-    assert named == [[m if t == "x" else "", t] for m in "ABCD" for t in "xy"]
+    assert named == [[m if x == "x" else "", x] for m in "ABCD" for x in "xy"]
     latex = table.to_latex("mine")
     captions = re.findall(r"\\caption\{(.*)\}", latex)
     assert captions == ["What it shows.", "What it shows (continued)."]
@@ -353,7 +362,7 @@ def test_a_block_has_its_name_on_its_first_row_and_parts_of_three_in_latex():
 
 
 def test_contents_keep_full_precision():
-    table = paper.make(make_scores(), "cifar10", METHODS)
+    table = made(paper, make_scores(), "cifar10", METHODS)
     contents = table.contents()
     assert list(contents) == [".csv", ".md", ".tex"]
     again = pd.read_csv(io.StringIO(contents[".csv"]), index_col=["metric", "task"])
@@ -378,11 +387,12 @@ def answers(values):
     of_tasks = make_scores(["accuracy", "eece", "tece_corrected", "tece_reported"])
     where = of_tasks["metric"] == "tece_corrected"
     of_tasks.loc[where, "value"] = of_tasks.loc[where, "method"].map(values)
+    factors = {"": 1, "_low": 0.9, "_high": 1.1}
     ends = {
-        m: {"tece_corrected_low": 0.9 * v, "tece_corrected_high": 1.1 * v}
-        for m, v in values.items()
+        m: {f"tece_corrected{end}": x * v for end, x in factors.items()} for m, v in values.items()
     }
-    return pd.concat([of_tasks, together(ends).assign(dataset="cifar10")])
+    both = [together(ends).assign(dataset="cifar10", seed=seed) for seed in SEEDS]
+    return pd.concat([of_tasks, *both])
 
 
 TECE = {"mine": 0.0004, "random_forest": 0.0009, "centroids": 0.01, "base_rate": 0.0}
@@ -390,7 +400,7 @@ SHARE = "Share of it that is reported"
 
 
 def test_the_summary_is_sorted_by_the_corrected_tece_with_controls_last():
-    table = summary.make(answers(TECE), "cifar10", METHODS)
+    table = made(summary, answers(TECE), "cifar10", METHODS)
     assert list(table.cells.index) == ["mine", "random_forest", "centroids", "base_rate"]
     assert list(table.text.index) == [
         "50% R&D_net {x}",
@@ -410,10 +420,12 @@ def test_the_summary_is_sorted_by_the_corrected_tece_with_controls_last():
 
 def test_the_summary_gives_a_letter_to_those_that_cannot_be_told_apart():
     pairs = itertools.combinations(TECE, 2)
-    differences = pd.DataFrame(pairs, columns=["method", "other"]).assign(p_holm=0.01)
+    differences = pd.DataFrame(pairs, columns=["method", "other"]).assign(
+        p_holm=0.01, p_holm_fixed=0.01
+    )
     alike = (differences["method"] == "mine") & (differences["other"] == "random_forest")
     differences.loc[alike, "p_holm"] = 0.06
-    table = summary.make(answers(TECE), "cifar10", METHODS, differences=differences)
+    table = made(summary, answers(TECE), "cifar10", METHODS, differences=differences)
     assert list(table.text["Group"]) == ["a", "a", "b", "—"]
     assert any("by Holm over 6 pairs" in note for note in table.notes)
 
@@ -422,13 +434,13 @@ def test_the_summary_shows_the_share_or_its_bounds():
     estimates = {"reducible_error": 0.0625, "reported_share": 0.0625}
     ends = {f"{name}_{end}": v for name, v in estimates.items() for end in ("low", "high")}
     both = together({"mine": {**estimates, **ends}}).assign(dataset="cifar10")
-    row = summary.make(pd.concat([answers(TECE), both]), "cifar10", METHODS).text.iloc[0]
+    row = made(summary, pd.concat([answers(TECE), both]), "cifar10", METHODS).text.iloc[0]
     assert row["Error for one image, points [interval]"] == "25.0 [25.0, 25.0]"
     assert row[f"{SHARE} [interval]"] == "6.2 % [6.2, 6.2]"
     bounds = {"reducible_error_at_least": 0.0, "reducible_error_at_most": 0.09}
     bounds |= {"reported_share_at_least": 0.025, "reported_share_at_most": np.inf}
     both = together({"mine": bounds}).assign(dataset="cifar10")
-    table = summary.make(pd.concat([answers(TECE), both]), "cifar10", METHODS)
+    table = made(summary, pd.concat([answers(TECE), both]), "cifar10", METHODS)
     row = table.text.iloc[0]
     assert row["Error for one image, points: bounds"] == "0.0 to 30.0"
     assert row[f"{SHARE}: bounds"] == "2.5 to ∞ %"
@@ -445,8 +457,12 @@ def test_the_summary_for_a_terminal_has_at_most_100_columns():
     ends = {f"{name}_{end}": 1.23 for name in estimates for end in ("low", "high")}
     both = together({m: {**estimates, **ends} for m in methods}).assign(dataset="cifar10")
     pairs = pd.DataFrame(itertools.combinations(TECE, 2), columns=["method", "other"])
-    table = summary.make(
-        pd.concat([answers(TECE), both]), "cifar10", methods, differences=pairs.assign(p_holm=1.0)
+    table = made(
+        summary,
+        pd.concat([answers(TECE), both]),
+        "cifar10",
+        methods,
+        differences=pairs.assign(p_holm=1.0, p_holm_fixed=0.01),
     )
     text = table.contents()[".txt"]
     assert max(map(len, text.splitlines())) <= 100
@@ -477,14 +493,14 @@ def test_what_so_few_images_cannot_tell_is_not_shown():
     scores = make_scores(metrics)
     for n_samples, shown in ((999, False), (1000, True)):
         scores.loc[scores["metric"] == "n_samples", "value"] = n_samples
-        assert summary.make(scores, "cifar10", METHODS).text["W"].ne("—").all() == shown
-        table = drivers.make(scores, "cifar10", METHODS)
+        assert made(summary, scores, "cifar10", METHODS).text["W"].ne("—").all() == shown
+        table = made(drivers, scores, "cifar10", METHODS)
         assert table.cells["epistemic_dependence_mean"].notna().all() == shown
         # They are not missing for want of a run.
         assert not any("Partial" in note for note in table.notes)
-        block = paper.make(scores, "cifar10", METHODS).cells.loc["eece_dispersion"]
+        block = made(paper, scores, "cifar10", METHODS).cells.loc["eece_dispersion"]
         assert block.notna().all(axis=None) == shown
-        found = list(doubts(scores, "cifar10", METHODS))
+        found = list(doubts(DatasetScores(scores, "cifar10", METHODS)))
         assert any("999 test images in 100 bins" in doubt for doubt in found) != shown
 
 
@@ -495,11 +511,11 @@ def test_few_positives_and_methods_at_the_base_rate_are_named():
     scores.loc["n_positive", "value"] = 100.0
     scores.loc["brier", "value"] = 0.2
     scores = scores.reset_index()
-    assert list(doubts(scores, "cifar10", METHODS)) == []
+    assert list(doubts(DatasetScores(scores, "cifar10", METHODS))) == []
     few = (scores["metric"] == "n_positive") & (scores["task"] == "cat")
     scores.loc[few, "value"] = 189.0
     scores.loc[(scores["metric"] == "brier") & (scores["method"] == "base_rate"), "value"] = 0.25
-    found = list(doubts(scores, "cifar10", METHODS))
+    found = list(doubts(DatasetScores(scores, "cifar10", METHODS)))
     assert found[0].startswith("Few images of a class: 11 of 200 test images in task cat")
     # 0.2 > 0.055 * 0.945 in that task; of a control it is no news.
     assert sorted(found[1:]) == sorted(
@@ -511,12 +527,9 @@ def test_few_positives_and_methods_at_the_base_rate_are_named():
 
 def test_each_csv_has_its_own_columns():
     scores = make_scores(list(METRICS))
+    package = "epistemic_calibration.report.tables"
     columns = {
-        name: set(
-            load("epistemic_calibration.report.tables", name)
-            .make(scores, "cifar10", METHODS)
-            .cells.columns
-        )
+        name: set(made(load(package, name), scores, "cifar10", METHODS).cells.columns)
         for name in ("by_eece", "drivers", "summary")
     }
     assert "brier_mean" in columns["by_eece"]
@@ -531,7 +544,7 @@ def test_latex_fits_a_page_has_a_label_and_no_character_that_latex_lacks(name):
     ends = {f"{n}_{end}": v for n, v in estimates.items() for end in ("low", "high")}
     both = together({m: {**estimates, **ends} for m in METHODS}).assign(dataset="cifar10")
     scores = pd.concat([make_scores(list(METRICS)), both.drop_duplicates(["method", "metric"])])
-    table = load("epistemic_calibration.report.tables", name).make(scores, "cifar10", METHODS)
+    table = made(load("epistemic_calibration.report.tables", name), scores, "cifar10", METHODS)
     latex = table.with_notes("Δ ≥ √2").contents("cifar10_x")[".tex"]
     assert latex.isascii(), {c for c in latex if not c.isascii()}
     assert latex.startswith("% In the preamble: \\usepackage{booktabs,graphicx,multirow}\n")
@@ -548,7 +561,7 @@ def test_the_size_table_orders_by_how_far_the_share_is_from_1():
         columns=["method", "task", "value"],
     ).assign(dataset="pets", seed=0, scope="task", metric="p_second_order")
     methods = {name: METHODS[name] for name in shares}
-    table = size.make(pd.concat([scores, p_values]), "pets", methods)
+    table = made(size, pd.concat([scores, p_values]), "pets", methods)
     shown = table.text["Share of the error that is reported"]
     assert shown.to_dict() == {
         METHODS["mine"]["label"]: "0.500 [0.400, 0.700]",
@@ -568,7 +581,7 @@ def test_methods_that_are_equally_far_from_1_stand_in_the_order_of_the_configura
     values = itertools.cycle([(4, 1, 9), (0.5, 0.4, 0.6), (2, 1, 3)])
     shares = {f"m{k}": dict(zip(estimates, next(values), strict=True)) for k in range(60)}
     methods = {name: {"label": name, "family": "active"} for name in shares}
-    table = size.make(together(shares), "pets", methods)
+    table = made(size, together(shares), "pets", methods)
     expected = [f"m{k}" for k in range(60) if k % 3] + [f"m{k}" for k in range(0, 60, 3)]
     assert list(table.cells.index) == expected
 
@@ -579,14 +592,14 @@ def test_the_size_table_of_one_label_per_image_shows_bounds():
     bounds |= {"brier_of_mean": 0.015, "brier_above_best": -0.0003}
     methods = {name: METHODS[name] for name in ("mine", "base_rate")}
     scores = pd.concat([together({"mine": bounds}), make_scores().assign(dataset="pets")])
-    text = size.make(scores, "pets", METHODS).text
+    text = made(size, scores, "pets", METHODS).text
     row = text.loc[METHODS["mine"]["label"]]
     assert row["Share of the error that is reported"] == "[0.100, ∞]"
     assert row["Reducible error"] == "[0.0000, 0.0200]"
     assert row["Brier score of the mean less that of the best method"] == "−0.0003"
     # Also where they are missing there is a row.
     assert text.loc[METHODS["base_rate"]["label"], "Reducible error"] == "—"
-    assert len(size.make(make_scores(), "cifar10", methods | METHODS).text.columns) == 2
+    assert len(made(size, make_scores(), "cifar10", methods | METHODS).text.columns) == 2
 
 
 def test_registered_tables():
@@ -598,15 +611,17 @@ def test_registered_tables():
 
 @pytest.mark.parametrize("name", TABLES)
 def test_every_table_can_be_made_and_has_a_caption(name):
-    make = load("epistemic_calibration.report.tables", name).make
-    table = make(make_scores(), "cifar10", METHODS, tasks=TASKS, seeds=SEEDS, n_resamples=99)
+    module = load("epistemic_calibration.report.tables", name)
+    seeds = dict.fromkeys(METHODS, SEEDS)
+    options = {"tasks": TASKS, "seeds": seeds, "n_resamples": 99}
+    table = made(module, make_scores(), "cifar10", METHODS, **options)
     assert all(table.contents().values())
     assert (ROOT / "report" / f"{name}.rst").is_file()
 
 
 def test_the_order_of_metrics_is_that_of_the_tables():
     names = list(METRICS)
-    paper_blocks = paper.make(make_scores(names), "cifar10", METHODS).cells.index.unique(level=0)
+    paper_blocks = made(paper, make_scores(names), "cifar10", METHODS).cells.index.unique(level=0)
     assert list(paper_blocks) == [
         "accuracy",
         "ece",
@@ -619,7 +634,8 @@ def test_the_order_of_metrics_is_that_of_the_tables():
         "log_loss",
         "auroc",
     ]
-    columns = summary.make(make_scores(names), "cifar10", METHODS).text.columns
+    scores = pd.concat([make_scores(names), answers(TECE).query("scope == 'all_tasks'")])
+    columns = made(summary, scores, "cifar10", METHODS).text.columns
     assert list(columns) == [
         "Accuracy",
         "EECE",
@@ -627,9 +643,10 @@ def test_the_order_of_metrics_is_that_of_the_tables():
         "W",
         "Corrected TECE [interval]",
         "In points",
+        "SD over trainings",
         "With the reported EU",
     ]
-    columns = by_eece.make(make_scores(names), "cifar10", METHODS).text.columns
+    columns = made(by_eece, make_scores(names), "cifar10", METHODS).text.columns
     assert list(columns[:11]) == [
         "Rank",
         "Family",
@@ -643,7 +660,7 @@ def test_the_order_of_metrics_is_that_of_the_tables():
         "EECE: dispersion part W",
         "Mean epistemic uncertainty",
     ]
-    columns = drivers.make(make_scores(names), "cifar10", METHODS).text.columns
+    columns = made(drivers, make_scores(names), "cifar10", METHODS).text.columns
     assert list(columns[2:]) == [
         "EECE",
         "EECE: calibration part g²",
@@ -668,13 +685,13 @@ def test_a_new_metric_is_in_the_tables_that_it_names(monkeypatch):
     new = Metric("new", "New", 2, "lower", tables=places, short_label="N.")
     monkeypatch.setitem(METRICS, "new", new)
     scores = make_scores([*PAPER_METRICS, "new"])
-    assert "N." in paper.make(scores, "cifar10", METHODS).text.index.unique(level=0)
-    table = by_eece.make(scores, "cifar10", METHODS)
+    assert "N." in made(paper, scores, "cifar10", METHODS).text.index.unique(level=0)
+    table = made(by_eece, scores, "cifar10", METHODS)
     mean, sd = table.cells.loc["mine", ["new_mean", "new_sd"]]
     assert table.text.loc[METHODS["mine"]["label"], "New"] == f"{mean:.2f} ± {sd:.2f}"
-    text = summary.make(scores, "cifar10", METHODS).text
+    text = made(summary, scores, "cifar10", METHODS).text
     assert text.loc[METHODS["mine"]["label"], "N."] == f"{mean:.2f}"
-    assert "New" not in drivers.make(scores, "cifar10", METHODS).text
+    assert "New" not in made(drivers, scores, "cifar10", METHODS).text
 
 
 def test_all_tasks_scores_are_means_over_seeds():
@@ -684,6 +701,81 @@ def test_all_tasks_scores_are_means_over_seeds():
     table = all_tasks_scores(pd.concat([scores, together]), "cifar10")
     expected = together[together["method"] == "mine"]["value"].to_numpy()
     assert table.loc["mine", "tece_corrected"] == pytest.approx(expected.sum() / 2)
+
+
+@pytest.mark.parametrize("level", [0.95, 0.9])
+def test_limits_of_several_seeds_are_over_trainings(level):
+    n, half, deviations = 4, 0.01, np.array([-0.03, -0.01, 0.01, 0.03])
+    runs = [
+        together({"mine": {"x": 0.2 + d, "x_low": 0.2 + d - half, "x_high": 0.2 + d + 2 * half}})
+        for d in deviations
+    ]
+    runs = pd.concat(run.assign(seed=seed) for seed, run in enumerate(runs))
+    one = together({"alone": {"x": 0.5, "x_low": 0.1, "x_high": 0.6}})
+    told = together({name: {"confidence_level": level} for name in ("mine", "alone")})
+    found = all_tasks_scores(pd.concat([runs, one, told]), "pets")
+    assert list(found.loc["alone", ["x", "x_low", "x_high"]]) == [0.5, 0.1, 0.6]
+    assert found.loc["mine", "x"] == pytest.approx(0.2)
+    z, of_mean = norm.ppf(0.5 + level / 2), deviations.var(ddof=1) / n
+    upper = of_mean * (n - 1) / chi2.ppf(0.25, n - 1)
+    for name, sign, of_one in (("x_low", -1, half), ("x_high", 1, 2 * half)):
+        noise = (of_one / z) ** 2
+        freedom = (noise + upper) ** 2 / (upper**2 / (n - 1))
+        expected = 0.2 + sign * t.ppf(0.5 + level / 2, freedom) * np.sqrt(noise + of_mean)
+        assert found.loc["mine", name] == pytest.approx(expected)
+
+
+def test_limits_over_trainings_stay_in_range_and_may_be_infinite():
+    share = {"reported_share_at_least": [0.1, 0.3], "reported_share_at_most": [2.0, np.inf]}
+    tece = {"tece_corrected": [1e-4, 9e-4], "tece_corrected_low": [0, 1e-4]}
+    runs = [
+        together({"mine": {name: values[seed] for name, values in (share | tece).items()}})
+        for seed in range(2)
+    ]
+    found = all_tasks_scores(pd.concat(r.assign(seed=s) for s, r in enumerate(runs)), "pets")
+    assert found.loc["mine"].to_dict() == pytest.approx(
+        {
+            # 0.2 less 12.7 · 0.1 is below 0, and so is what is left of TECE.
+            "reported_share_at_least": 0,
+            "reported_share_at_most": np.inf,
+            "tece_corrected": 5e-4,
+            "tece_corrected_low": 0,
+        }
+    )
+
+
+def test_tables_say_whether_they_are_of_methods_or_of_trainings():
+    everything = answers(TECE)
+    differences = pd.DataFrame(itertools.combinations(TECE, 2), columns=["method", "other"])
+    differences = differences.assign(p_holm=1.0, p_holm_fixed=0.01)
+    several = made(summary, everything, "cifar10", METHODS, differences=differences)
+    assert several.caption.endswith("means over 3 tasks and 2 trainings of each method")
+    assert set(several.cells["group"]) == {"a", ""}
+    assert set(several.cells["group_of_these_trainings"]) == {*"abc", ""}
+    assert any(note.startswith("Of methods: ") for note in several.notes)
+    assert any(note.startswith("Group: methods that share a letter") for note in several.notes)
+    assert several.text["SD over trainings"].iloc[0] == "0.0000"
+
+    one = made(summary, everything.query("seed == 0"), "cifar10", METHODS, differences=differences)
+    assert one.caption.endswith("means over 3 tasks and 1 training of each method")
+    (note,) = (note for note in one.notes if note.startswith("Of these trainings: "))
+    # Quantiles of t with 8 and 18 degrees of freedom, at a sixth of the level, over √(n/2).
+    sizes = [
+        (t.isf(0.025 / 6, 2 * n - 2) + t.ppf(0.8, 2 * n - 2)) / np.sqrt(n / 2) for n in (5, 10)
+    ]
+    assert "differ by {:.1f} (5 seeds), {:.1f} (10 seeds) standard".format(*sizes) in note
+    assert any(note.startswith("Group: trainings that share a letter") for note in one.notes)
+    assert "SD over trainings" not in one.text
+
+    mixed = drop(everything, method="centroids", seed=7)
+    table = made(summary, mixed, "cifar10", METHODS)
+    assert table.caption.endswith("3 tasks and 1 to 2 trainings of each method")
+    assert any(note.startswith("Of one training only: Centroids.") for note in table.notes)
+    # A method that has one seed lacks none, unless it should have had more.
+    assert not any("Partial" in note for note in table.notes)
+    seeds = dict.fromkeys(METHODS, SEEDS)
+    table = made(summary, mixed, "cifar10", METHODS, seeds=seeds)
+    assert "Partial: 12 scores missing" in table.notes[-1]
 
 
 def test_planning_loads_no_heavy_library():

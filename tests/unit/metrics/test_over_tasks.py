@@ -1,9 +1,11 @@
 import numpy as np
 import pytest
+from scipy import stats
 from scipy.stats import binom
 
 from epistemic_calibration import metrics
-from epistemic_calibration.metrics.over_tasks import _standard_error
+from epistemic_calibration.metrics._trainings import Spread, found_with, trainings_needed
+from epistemic_calibration.metrics.over_tasks import _less_noise
 
 
 def tasks_of(predictor, n, *, seed, n_tasks=3, same=False):
@@ -157,10 +159,9 @@ def test_standard_error_of_a_difference_is_neither_too_large_nor_too_small(size)
 
 
 def test_standard_error_of_a_difference_is_not_below_that_around_zero():
-    at_zero = np.array([-1.0, 1.0, -1.0, 1.0])
     # Around the errors as around 0: what is left of the variance would be negative.
-    assert _standard_error(at_zero, at_zero) == pytest.approx(at_zero.std(ddof=1))
-    assert _standard_error(3 * at_zero, at_zero) == pytest.approx(np.sqrt(7) * at_zero.std(ddof=1))
+    assert _less_noise(1.0, 1.0) == 1.0
+    assert _less_noise(9.0, 1.0) == 7.0
 
 
 @pytest.mark.parametrize("together", [False, True])
@@ -213,3 +214,108 @@ def test_tasks_must_fit_together():
         metrics.mean_corrected_error([[0, 1], [0, 1, 1]], [[0.5] * 2, [0.5] * 3], [[0, 0]] * 2)
     with pytest.raises(ValueError, match="same tasks, got 1, 2 and 1"):
         metrics.mean_corrected_error([[0, 1]], [[0.5] * 2] * 2, [[0, 0]])
+
+
+def trainings_of(n, *, seed, sd, numbers=(3, 5), mean=(0.1, 0.1)):
+    """Two methods, whose trainings are off by a normal constant each: TECE is its square."""
+    rng = np.random.default_rng(seed)
+    p = rng.uniform(0.3, 0.7, n)
+    y = rng.random(n) < p
+    predictions = {
+        name: [[p + error] for error in rng.normal(centre, sd, number)]
+        for name, number, centre in zip("ab", numbers, mean, strict=True)
+    }
+    bins = {name: [[np.floor((p - 0.3) * 20)]] * len(runs) for name, runs in predictions.items()}
+    bins = {name: [[b[0].astype(int)] for b in runs] for name, runs in bins.items()}
+    return [y], predictions, bins
+
+
+def test_the_samples_are_random_and_not_only_their_labels():
+    # A method that is certain, and wrong about a tenth of the samples, which it knows from others.
+    n, n_wrong = 4000, 400
+    y = (np.arange(n) < n_wrong).astype(int)
+    error = metrics.mean_corrected_error([y], [np.zeros(n)], [y], n_resamples=1999)
+    assert error.estimate == pytest.approx(0.1)
+    # The labels of bins of one class may hide a little more.
+    assert error.standard_error == pytest.approx(np.sqrt(0.1 * 0.9 / n), rel=0.1)
+
+
+def test_trainings_that_agree_are_as_one():
+    y, predictions, bins = trainings_of(500, seed=0, sd=0)
+    several = metrics.mean_corrected_error(y, predictions["b"], bins["b"])
+    one = metrics.mean_corrected_error(y, predictions["b"][0], bins["b"][0])
+    for name in ("estimate", "standard_error", "ci_low", "ci_high"):
+        assert getattr(several, name) == pytest.approx(getattr(one, name), rel=1e-12)
+    difference = metrics.compare_mean_corrected_errors(y, predictions, bins)["a", "b"]
+    assert difference.p_value == difference.p_value_fixed == 1
+    assert difference.trainings_needed is None
+
+
+def test_the_variance_of_means_over_trainings_is_that_of_trainings_and_of_labels():
+    y, predictions, bins = trainings_of(20_000, seed=1, sd=0.05, numbers=(4, 6))
+    options = {"n_resamples": 199}
+    estimates = {
+        name: [
+            metrics.mean_corrected_error(y, *run, **options).estimate
+            for run in zip(*both, strict=True)
+        ]
+        for name, both in ((k, (predictions[k], bins[k])) for k in "ab")
+    }
+    # Labels shared by all trainings add √(4 E[e]² E[p(1 − p)]/n) = 7e-4 to the SD of a mean, and
+    # nearly nothing to that of a difference; trainings make 2·0.1·0.05 = 1e-2 of each.
+    of_trainings = {name: np.var(x, ddof=1) / len(x) for name, x in estimates.items()}
+    mean = metrics.mean_corrected_error(y, predictions["a"], bins["a"], **options)
+    fixed = metrics.mean_corrected_error(
+        y, predictions["a"], bins["a"], trainings="fixed", **options
+    )
+    assert mean.estimate == fixed.estimate == pytest.approx(np.mean(estimates["a"]))
+    expected = np.sqrt(of_trainings["a"] + fixed.standard_error**2)
+    assert mean.standard_error == pytest.approx(expected, rel=0.01)
+    # At most the 3 degrees of freedom of four trainings.
+    half = stats.t.ppf(0.975, 3) * expected
+    assert mean.ci_high - mean.estimate > half
+    difference = metrics.compare_mean_corrected_errors(y, predictions, bins, **options)["a", "b"]
+    assert difference.standard_error == pytest.approx(np.sqrt(sum(of_trainings.values())), rel=0.02)
+    assert 3 <= difference.degrees_of_freedom <= 8.5
+    assert difference.p_value_fixed < 1e-3 < difference.p_value
+
+
+@pytest.mark.parametrize("numbers", [(2, 2), (3, 5), (1, 4)])
+def test_methods_are_compared_and_not_their_trainings(numbers):
+    n_repeats, sd = 120, 0.03
+    differ, differ_fixed, covered = 0, 0, 0
+    for seed in range(n_repeats):
+        y, predictions, bins = trainings_of(600, seed=seed, sd=sd, numbers=numbers)
+        options = {"n_resamples": 99}
+        d = metrics.compare_mean_corrected_errors(y, predictions, bins, **options)["a", "b"]
+        differ += d.p_value <= 0.05
+        differ_fixed += d.p_value_fixed <= 0.05
+        result = metrics.mean_corrected_error(y, predictions["b"], bins["b"], **options)
+        covered += result.ci_low <= 0.1**2 + sd**2 <= result.ci_high
+    assert differ <= binom.ppf(0.9995, n_repeats, 0.05)
+    assert covered >= binom.ppf(0.0005, n_repeats, 0.95)
+    assert differ_fixed > 0.4 * n_repeats
+
+
+@pytest.mark.parametrize("difference", [1.5, 2.5, 4.0])
+def test_with_as_many_trainings_a_difference_is_found_as_often_as_said(difference):
+    spread = [Spread(1.0, 0.0, 1 / 3, 2)] * 2
+    n = trainings_needed(difference, 0.0, spread, 0.95)
+    power = [
+        stats.nct.sf(stats.t.ppf(0.975, 2 * k - 2), 2 * k - 2, difference / np.sqrt(2 / k))
+        for k in (n - 1, n)
+    ]
+    assert power[0] < 0.82
+    assert power[1] > 0.77
+    assert found_with(np.array([n]), 0.95)[0] < difference < found_with(np.array([n - 1]), 0.95)[0]
+    # What all trainings share does not become less with more of them.
+    assert trainings_needed(difference, difference**2, spread, 0.95) is None
+
+
+@pytest.mark.fault
+def test_trainings_must_fit_together():
+    y, predictions, bins = trainings_of(50, seed=0, sd=0.1)
+    with pytest.raises(ValueError, match="must be 'random' or 'fixed', got 'both'"):
+        metrics.mean_corrected_error(y, predictions["a"], bins["a"], trainings="both")
+    with pytest.raises(ValueError, match="the same trainings, got 3 and 5"):
+        metrics.mean_corrected_error(y, predictions["a"], bins["b"])

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from epistemic_calibration.report.tables._selection import dataset_scores
+from epistemic_calibration.report.tables._selection import DatasetScores
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -52,18 +52,12 @@ def not_estimable(chosen: pd.DataFrame) -> dict[str, str]:
     return found
 
 
-def doubts(
-    scores: pd.DataFrame,
-    dataset: str,
-    methods: Mapping[str, Mapping[str, str]],
-    task_labels: Mapping[str, str] | None = None,
-) -> Iterator[str]:
+def doubts(results: DatasetScores, task_labels: Mapping[str, str] | None = None) -> Iterator[str]:
     """Yield, in one sentence each, what the scores themselves say against their use.
 
     Parameters
     ----------
-    scores, dataset, methods
-        As in `dataset_scores`.
+    results : DatasetScores
     task_labels : mapping, optional
         What readers see of tasks, by name.
 
@@ -73,12 +67,13 @@ def doubts(
     >>> scores = pd.DataFrame(
     ...     {"metric": ["n_samples", "n_positive", "brier"], "value": [200, 11, 0.06]}
     ... ).assign(dataset="pets", seed=0, method="mine", scope="task", task="cat", n_bins=None)
-    >>> for doubt in doubts(scores, "pets", {"mine": {"label": "Mine", "family": "active"}}):
+    >>> methods = {"mine": {"label": "Mine", "family": "active"}}
+    >>> for doubt in doubts(DatasetScores(scores, "pets", methods)):
     ...     print(doubt)
     Few images of a class: 11 of 200 test images in task cat; scores of so few are rough
     Mine: no better than the base rate (Brier score of a constant) in 1 of 1 tasks
     """
-    chosen = dataset_scores(scores, dataset, methods)
+    chosen, methods = results.of_tasks, results.methods
     missing = not_estimable(chosen)
     if "eece_dispersion" in missing:
         yield (

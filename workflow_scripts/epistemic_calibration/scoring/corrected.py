@@ -67,6 +67,15 @@ METRICS = (
         kind="diagnostic",
     ),
     Metric(
+        "confidence_level",
+        "Confidence level of intervals",
+        2,
+        None,
+        (0, 1),
+        of_all_tasks=True,
+        kind="diagnostic",
+    ),
+    Metric(
         "tece_corrected_half_bins",
         "Corrected TECE, half the bins",
         4,
@@ -173,6 +182,7 @@ def rows_of_all_tasks(
         random_state=settings["random_state"],
     )
     yield from _corrected_rows(corrected, settings)
+    yield Row("confidence_level", settings["confidence_level"])
 
 
 def _corrected_rows(

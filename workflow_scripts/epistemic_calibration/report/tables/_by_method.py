@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from epistemic_calibration.report._doubts import not_estimable
-from epistemic_calibration.report.tables._selection import (
-    all_tasks_scores,
-    dataset_scores,
-    missing_cells,
-    ordered_methods,
-)
 from epistemic_calibration.report.tables._table import (
     MISSING,
     WARNING,
@@ -27,36 +21,23 @@ from epistemic_calibration.scoring._resamples import LEVEL, can_reject, resample
 if TYPE_CHECKING:
     import pandas as pd
 
+    from epistemic_calibration.report.tables._selection import DatasetScores
     from epistemic_calibration.scoring import Metric
 
 
 def ranked_table(
-    scores: pd.DataFrame,
-    dataset: str,
-    methods: Mapping[str, Mapping[str, str]],
-    *,
-    table: str,
-    caption: str,
-    notes: Sequence[str],
-    tasks: Sequence[str] | None = None,
-    seeds: Sequence[int] | None = None,
-    n_resamples: int | None = None,
+    results: DatasetScores, *, table: str, caption: str, notes: Sequence[str]
 ) -> Table:
     """Return one row per method with the metrics of a table, ranked by EECE.
 
     Parameters
     ----------
-    scores, dataset, methods
-        As in `dataset_scores`.
+    results : DatasetScores
     table : str
         Name of the table in ``Metric.tables``.
     caption : str
     notes : sequence of str
         What stands below the table, before the missing cells.
-    tasks, seeds : sequence, optional
-        What there should be; by default every task and seed that any method has.
-    n_resamples : int, optional
-        Label sets that each test drew.
 
     Returns
     -------
@@ -68,14 +49,13 @@ def ranked_table(
 
     from epistemic_calibration.scoring import table_metrics
 
-    chosen = dataset_scores(scores, dataset, methods)
+    chosen, methods = results.of_tasks, results.methods
     means = chosen[chosen["metric"] == "eece"].groupby("method")["value"].mean()
-    eece = means.reindex(ordered_methods(methods))
+    eece = means.reindex(results.order)
     order = list(eece.sort_values(kind="stable", na_position="last").index)
     ranked = eece[[name for name in order if methods[name]["family"] != "control"]]
-    found = set(chosen["metric"])
-    shown = [metric for metric in table_metrics(table) if metric.name in found]
-    values = method_cells(scores, dataset, methods, order, shown, n_resamples)
+    shown = [metric for metric in table_metrics(table) if metric.name in results.found]
+    values = method_cells(results, order, shown)
     ranks = ranked.rank(method="min").reindex(order).astype("Int64").array
     values.insert(2, "rank_eece", ranks)
     text = pd.DataFrame(
@@ -88,9 +68,7 @@ def ranked_table(
         heading = f"Rejected: {metric.label}" if metric.kind == "p_value" else metric.label
         text[heading] = _column(values, metric)
     text.index = pd.Index(values["label"], name="Method")
-    missing = missing_cells(
-        scores, dataset, methods, metrics=[m.name for m in shown], tasks=tasks, seeds=seeds
-    )
+    missing = results.missing([m.name for m in shown])
     return Table(
         cells=values,
         text=text,
@@ -101,37 +79,30 @@ def ranked_table(
 
 
 def method_cells(
-    scores: pd.DataFrame,
-    dataset: str,
-    methods: Mapping[str, Mapping[str, str]],
-    order: Sequence[str],
-    metrics: Sequence[Metric],
-    n_resamples: int | None = None,
+    results: DatasetScores, order: Sequence[str], metrics: Sequence[Metric]
 ) -> pd.DataFrame:
     """Return one row per method: what it is, how much it is scored on, and some metrics.
 
     Parameters
     ----------
-    scores, dataset, methods
-        As in `dataset_scores`.
+    results : DatasetScores
     order : sequence of str
         Methods, one row each.
     metrics : sequence of Metric
-    n_resamples : int, optional
-        Label sets that each test drew.
 
     Returns
     -------
     DataFrame
         METRIC_mean and METRIC_sd (over tasks and seeds, ddof = 1); METRIC_all_tasks of what is
-        estimated of all tasks together, also of the limits of its interval; NaN where so few
-        samples tell nothing. The mean of p-values says nothing: METRIC_rejected and METRIC_tests
-        count the rejections at level 0.05 after Holm's correction over the methods and tasks
-        of a seed; METRIC_rejected is missing where the resamples are too few to reject anything.
+        estimated of all tasks together, also of the limits of its interval, as in
+        `all_tasks_scores`; NaN where so few samples tell nothing. The mean of p-values says
+        nothing: METRIC_rejected and METRIC_tests count the rejections at level 0.05 after Holm's
+        correction over the methods and tasks of a seed; METRIC_rejected is missing where the
+        resamples are too few to reject anything.
     """
     import pandas as pd
 
-    chosen = dataset_scores(scores, dataset, methods)
+    chosen, methods = results.of_tasks, results.methods
     by_method = chosen.groupby("method")
     values = pd.DataFrame(
         {
@@ -142,14 +113,14 @@ def method_cells(
         },
         index=pd.Index(order, name="method"),
     )
-    together = all_tasks_scores(scores, dataset).reindex(order)
+    together = results.together.reindex(order)
     hidden = not_estimable(chosen)
     by_cell = chosen.groupby(["metric", "method"])["value"]
     mean, sd = by_cell.mean(), by_cell.std(ddof=1)
     for metric in metrics:
         name = metric.name
         if metric.kind == "p_value":
-            counts = rejections(chosen, name, n_resamples).reindex(order, fill_value=0)
+            counts = rejections(results, name).reindex(order, fill_value=0)
             values[f"{name}_rejected"] = counts["sum"]
             values[f"{name}_tests"] = counts["count"]
             continue
@@ -162,7 +133,7 @@ def method_cells(
     return values
 
 
-def rejections(chosen: pd.DataFrame, name: str, n_resamples: int | None = None) -> pd.DataFrame:
+def rejections(results: DatasetScores, name: str) -> pd.DataFrame:
     """Return in how many tasks a test rejects for each method, and how many there are.
 
     At `LEVEL`, by Holm over the methods and tasks of a seed. Columns sum, which is missing where
@@ -172,19 +143,20 @@ def rejections(chosen: pd.DataFrame, name: str, n_resamples: int | None = None) 
 
     from epistemic_calibration.metrics import holm_correction
 
-    tests = chosen[chosen["metric"] == name]
+    tests = results.of_tasks[results.of_tasks["metric"] == name]
     # Seeds repeat the same tests, so each is a family of its own.
     adjusted = tests.groupby("seed")["value"].transform(holm_correction)
     rejected = tests.assign(rejected=adjusted <= LEVEL).groupby("method")
     counts = rejected["rejected"].agg(["sum", "count"]).astype("Int64")
-    if _too_few_for(tests, name, n_resamples):
+    if _too_few_for(tests, name, results.n_resamples):
         counts["sum"] = pd.NA
     return counts
 
 
-def coarse_p_values(chosen: pd.DataFrame, n_resamples: int | None) -> Iterator[str]:
-    """Say so where the tests of a name draw too few resamples to reject anything."""
-    for name in chosen["metric"].unique():
+def coarse_p_values(results: DatasetScores, *names: str) -> Iterator[str]:
+    """Say so where the tests of a name, or any, draw too few resamples to reject anything."""
+    chosen, n_resamples = results.of_tasks, results.n_resamples
+    for name in names or chosen["metric"].unique():
         if n_tests := _too_few_for(chosen[chosen["metric"] == name], name, n_resamples):
             yield (
                 f"{WARNING} {MISSING} under Rejected: with {n_resamples} resamples none of "
@@ -221,13 +193,13 @@ def _column(values: pd.DataFrame, metric: Metric) -> list[str]:
     name, digits = metric.name, metric.digits
     if metric.kind == "p_value":
         return rejection_cells(values[f"{name}_rejected"], values[f"{name}_tests"])
-    limits = [f"{name}_low_all_tasks", f"{name}_high_all_tasks"]
-    if set(limits) <= set(values):
+    interval = [f"{name}{end}_all_tasks" for end in ("", "_low", "_high")]
+    if set(interval) <= set(values):
         return [
-            f"{number(mean, digits)} [{number(low, digits)}, {number(high, digits)}]"
-            if np.isfinite(mean)
+            f"{number(value, digits)} [{number(low, digits)}, {number(high, digits)}]"
+            if np.isfinite(value)
             else MISSING
-            for mean, low, high in values[[f"{name}_mean", *limits]].itertuples(index=False)
+            for value, low, high in values[interval].itertuples(index=False)
         ]
     return [
         mean_sd(mean, sd, digits)

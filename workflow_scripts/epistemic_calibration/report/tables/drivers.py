@@ -2,80 +2,55 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
+from epistemic_calibration.report._trainings import about_trainings
 from epistemic_calibration.report.tables._by_method import coarse_p_values, ranked_table
-from epistemic_calibration.report.tables._selection import all_tasks_scores, dataset_scores
+from epistemic_calibration.report.tables._selection import DatasetScores
 from epistemic_calibration.report.tables._table import WARNING, Table
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 SUFFIX = "_drivers"
 
 
-def make(
-    scores: pd.DataFrame,
-    dataset: str,
-    methods: Mapping[str, Mapping[str, str]],
-    *,
-    tasks: Sequence[str] | None = None,
-    seeds: Sequence[int] | None = None,
-    n_resamples: int | None = None,
-    differences: pd.DataFrame | None = None,
-) -> Table:
+def make(results: DatasetScores) -> Table:
     """Return one row per method with the metrics of the table ``drivers``.
 
     In the text the corrected TECE has the interval of its mean over tasks, which takes into
-    account that they share their images; with several seeds, the mean of their limits.
+    account that they share their images; with several seeds, it is over trainings.
 
     Parameters
     ----------
-    scores, dataset, methods
-        As in `dataset_scores`.
-    tasks, seeds : sequence, optional
-        What there should be; by default every task and seed that any method has.
-    n_resamples : int, optional
-        Label sets that each test drew; where they are too few to reject
-        anything, cells are empty and a note says so.
-    differences : DataFrame, optional
-        Not used.
+    results : DatasetScores
+        Where each test drew too few label sets to reject anything, cells are empty and a note
+        says so.
 
     Returns
     -------
     Table
         As returned by `ranked_table`.
 
-    Raises
-    ------
-    ValueError
-        As in `dataset_scores`.
-
     Examples
     --------
     >>> import pandas as pd
     >>> scores = pd.DataFrame(
     ...     [("task", "cat", "tece_corrected", 0.25), ("task", "dog", "tece_corrected", 0.75)]
-    ...     + [("all_tasks", None, f"tece_corrected_{end}", 0.5) for end in ("low", "high")],
+    ...     + [("all_tasks", None, f"tece_corrected{end}", 0.5) for end in ("", "_low", "_high")],
     ...     columns=["scope", "task", "metric", "value"],
     ... ).assign(dataset="pets", seed=0, method="eknn")
     >>> methods = {"eknn": {"label": "EK-NN", "family": "illustrative"}}
-    >>> make(scores, "pets", methods).text.loc["EK-NN", "Corrected TECE"]
+    >>> make(DatasetScores(scores, "pets", methods)).text.loc["EK-NN", "Corrected TECE"]
     '0.5000 [0.5000, 0.5000]'
     """
     return ranked_table(
-        scores,
-        dataset,
-        methods,
+        results,
         table="drivers",
-        caption=f"What drives EECE on {dataset}",
+        caption=f"What drives EECE on {results.dataset}: means over {results.size_text()}",
         notes=(
             "EECE = Σ w |g² − W|. g²: what the mean of the hypotheses gets wrong, with the noise "
             "of the labels (the floor) in it. W: scatter of the hypotheses that the bins average "
             "away; it holds no label.",
-            "Corrected TECE: without that noise, [confidence interval of the mean over tasks; "
-            "mean of the seeds' intervals]; it is mean miscalibration plus epistemic dependence. "
+            "Corrected TECE: without that noise, [confidence interval of the mean over tasks]; "
+            "it is mean miscalibration plus epistemic dependence. "
             "It is of what its bins see, a lower bound of TECE: half and twice the bins show how "
             "it moves. The cross-fitted bound needs no bins.",
             "Corrected TECE is of the hypotheses, whatever uncertainty a method reports. TECE with "
@@ -83,29 +58,22 @@ def make(
             "that is their variance. Of H draws from a right law it is above 0, by about their "
             "mean uncertainty/(H − 1) at most, so compare methods of few and of many hypotheses "
             "with care.",
-            *_hidden_by_bins(dataset_scores(scores, dataset, methods), scores, dataset, methods),
+            *about_trainings(results),
+            *_hidden_by_bins(results),
             "Rejected: tasks in which the test rejects at 0.05, by Holm over those of a seed.",
-            *coarse_p_values(dataset_scores(scores, dataset, methods), n_resamples),
+            *coarse_p_values(results),
         ),
-        tasks=tasks,
-        seeds=seeds,
-        n_resamples=n_resamples,
     )
 
 
-def _hidden_by_bins(
-    chosen: pd.DataFrame,
-    scores: pd.DataFrame,
-    dataset: str,
-    methods: Mapping[str, Mapping[str, str]],
-) -> Iterator[str]:
+def _hidden_by_bins(results: DatasetScores) -> Iterator[str]:
     """Say so where the bound without bins is surely above what the bins see."""
-    together = all_tasks_scores(scores, dataset)
+    chosen, together = results.of_tasks, results.together
     bound = chosen[chosen["metric"] == "tece_cross_fitted_low"].groupby("method")["value"].mean()
     if "tece_corrected_high" not in together:
         return
     high = together["tece_corrected_high"].reindex(bound.index)
-    if above := [methods[name]["label"] for name in bound.index[bound > high]]:
+    if above := results.labels(bound.index[bound > high]):
         yield (
             f"{WARNING} the bins hide error of {', '.join(above)}: the lower limit of the bound "
             f"without bins is above the upper limit of the corrected TECE. Use more bins."

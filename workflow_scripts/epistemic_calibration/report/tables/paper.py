@@ -2,29 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from epistemic_calibration.report._doubts import not_estimable
-from epistemic_calibration.report.tables._selection import (
-    dataset_scores,
-    missing_cells,
-    ordered_methods,
-)
+from epistemic_calibration.report.tables._selection import DatasetScores
 from epistemic_calibration.report.tables._table import (
     MEAN,
     ROW_LABELS,
     SD,
     Table,
-    count,
     missing_notes,
     number,
 )
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 SUFFIX = ""
 
@@ -32,17 +21,7 @@ SUFFIX = ""
 _PUBLISHED = ("accuracy", "ece", "eece")
 
 
-def make(
-    scores: pd.DataFrame,
-    dataset: str,
-    methods: Mapping[str, Mapping[str, str]],
-    *,
-    tasks: Sequence[str] | None = None,
-    seeds: Sequence[int] | None = None,
-    n_resamples: int | None = None,
-    differences: pd.DataFrame | None = None,
-    decimals: int = 2,
-) -> Table:
+def make(results: DatasetScores, *, decimals: int = 2) -> Table:
     """Return the table of the paper's appendix, with further blocks below the paper's.
 
     The blocks are the paper's accuracy, ECE and EECE, then those of the other metrics of
@@ -50,12 +29,7 @@ def make(
 
     Parameters
     ----------
-    scores, dataset, methods
-        As in `dataset_scores`.
-    tasks, seeds : sequence, optional
-        What there should be; by default every task and seed that any method has.
-    n_resamples, differences
-        Not used.
+    results : DatasetScores
     decimals : int
         Decimals of the paper's three metrics as text; the other blocks show two more.
 
@@ -66,11 +40,6 @@ def make(
         block (mean) and (sd), both over tasks and seeds (sd with ddof = 1); columns are
         methods, the paper's first and in its order.
 
-    Raises
-    ------
-    ValueError
-        As in `dataset_scores`.
-
     Examples
     --------
     >>> import pandas as pd
@@ -79,7 +48,7 @@ def make(
     ...     columns=["task", "metric", "value"],
     ... ).assign(dataset="pets", seed=0, method="eknn", scope="task")
     >>> methods = {"eknn": {"label": "EK-NN", "family": "illustrative"}}
-    >>> table = make(scores, "pets", methods)
+    >>> table = make(DatasetScores(scores, "pets", methods))
     >>> float(table.cells.loc[("ece", "cat"), "eknn"]), table.text.loc[("ECE", "cat"), "EK-NN"]
     (0.25, '0.25')
     """
@@ -87,14 +56,10 @@ def make(
 
     from epistemic_calibration.scoring import table_metrics
 
-    chosen = dataset_scores(scores, dataset, methods)
-    found = set(chosen["metric"])
-    metrics = [m for m in table_metrics("paper") if m.name in _PUBLISHED or m.name in found]
-    tasks = list(chosen["task"].unique() if tasks is None else tasks)
-    columns = ordered_methods(methods)
-    missing = missing_cells(
-        scores, dataset, methods, metrics=[m.name for m in metrics], tasks=tasks, seeds=seeds
-    )
+    chosen, columns = results.of_tasks, results.order
+    metrics = [m for m in table_metrics("paper") if m.name in _PUBLISHED or m.name in results.found]
+    tasks = list(chosen["task"].unique() if results.tasks is None else results.tasks)
+    missing = results.missing([m.name for m in metrics])
     hidden = not_estimable(chosen)
     incomplete = set(missing[["metric", "task", "method"]].itertuples(index=False, name=None))
 
@@ -120,12 +85,11 @@ def make(
         text[metric.short_label] = pd.DataFrame(
             shown,
             index=[ROW_LABELS.get(row, row) for row in rows.index],
-            columns=[methods[method]["label"] for method in columns],
+            columns=results.labels(columns),
         )
-    n_seeds = chosen["seed"].nunique()
     return Table(
         cells=pd.concat(blocks, names=["metric", "task"]),
         text=pd.concat(text, names=["Metric", "Task"]),
-        caption=f"One-vs-all classification on {dataset}, mean over {count(n_seeds, 'seed')}",
-        notes=tuple(missing_notes(missing, methods)),
+        caption=f"One-vs-all classification on {results.dataset}: {results.size_text()}",
+        notes=tuple(missing_notes(missing, results.methods)),
     )

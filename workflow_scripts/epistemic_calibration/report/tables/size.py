@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from epistemic_calibration.report._trainings import about_trainings
 from epistemic_calibration.report.tables._by_method import (
     coarse_p_values,
     rejection_cells,
     rejections,
 )
-from epistemic_calibration.report.tables._selection import (
-    all_tasks_scores,
-    dataset_scores,
-    ordered_methods,
-)
+from epistemic_calibration.report.tables._selection import DatasetScores
 from epistemic_calibration.report.tables._table import MISSING, Table, number
 
 if TYPE_CHECKING:
@@ -38,38 +35,21 @@ _BOUNDS = ("reducible_error", "reported_share")
 _TEST = "p_second_order"
 
 
-def make(
-    scores: pd.DataFrame,
-    dataset: str,
-    methods: Mapping[str, Mapping[str, str]],
-    *,
-    tasks: Sequence[str] | None = None,
-    seeds: Sequence[int] | None = None,
-    n_resamples: int | None = None,
-    differences: pd.DataFrame | None = None,
-) -> Table:
+def make(results: DatasetScores) -> Table:
     """Return one row per method: estimates where there are several labels per input, else bounds.
 
     Parameters
     ----------
-    scores, dataset, methods
-        As in `dataset_scores`.
-    tasks, seeds, differences
-        Not used: what is missing is told by the other tables.
-    n_resamples : int, optional
-        Label sets that each test drew; where they are too few to reject anything, cells are empty
-        and a note says so.
+    results : DatasetScores
+        Where each test drew too few label sets to reject anything, cells are empty and a note
+        says so. What is missing is told by the other tables.
 
     Returns
     -------
     Table
-        ``cells``: every score of all tasks together, mean over seeds. Rows by how far the share
-        of the error that is reported is from 1; of bounds, in the order of the configuration.
-
-    Raises
-    ------
-    ValueError
-        As in `dataset_scores`.
+        ``cells``: every score of all tasks together, as in `all_tasks_scores`. Rows by how far
+        the share of the error that is reported is from 1; of bounds, in the order of the
+        configuration.
 
     Examples
     --------
@@ -79,24 +59,22 @@ def make(
     ...     dataset="pets", seed=0, method="eknn", scope="all_tasks", task=None
     ... )
     >>> methods = {"eknn": {"label": "EK-NN", "family": "illustrative"}}
-    >>> make(scores, "pets", methods).text.loc["EK-NN"].to_dict()
+    >>> make(DatasetScores(scores, "pets", methods)).text.loc["EK-NN"].to_dict()
     {'Share of the error that is reported': '0.500 [0.250, 0.750]'}
     """
     import pandas as pd
 
-    chosen = dataset_scores(scores, dataset, methods)
-    together = all_tasks_scores(scores, dataset).reindex(ordered_methods(methods))
+    together = results.together
     estimated = "reported_share" in together
     if estimated:
         with np.errstate(divide="ignore"):
             distance = np.log(together["reported_share"].clip(lower=0)).abs()
         together = together.loc[distance.sort_values(kind="stable", na_position="last").index]
-    labels = [methods[name]["label"] for name in together.index]
-    text = pd.DataFrame(index=pd.Index(labels, name="Method"))
+    text = pd.DataFrame(index=pd.Index(results.labels(together.index), name="Method"))
     columns = _estimates(together) if estimated else _bounds(together)
     for heading, cells in columns:
         text[heading] = cells
-    tests = rejections(chosen, _TEST, n_resamples).reindex(together.index, fill_value=0)
+    tests = rejections(results, _TEST).reindex(together.index, fill_value=0)
     if tests["count"].any():
         text["Rejected: p* is distributed as the hypotheses"] = rejection_cells(
             tests["sum"], tests["count"]
@@ -104,10 +82,12 @@ def make(
     return Table(
         cells=together,
         text=text,
-        caption=f"Is the uncertainty of the right size? {dataset}, means over tasks",
+        caption=f"Is the uncertainty of the right size? {results.dataset}: means over "
+        f"{results.size_text()}",
         notes=(
             *_notes(estimated),
-            *coarse_p_values(chosen[chosen["metric"] == _TEST], n_resamples),
+            *about_trainings(results),
+            *coarse_p_values(results, _TEST),
         ),
     )
 

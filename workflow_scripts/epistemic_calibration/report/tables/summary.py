@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from epistemic_calibration.report._groups import letters
+from epistemic_calibration.report._trainings import about_trainings
 from epistemic_calibration.report.tables._by_method import LEVEL, method_cells
-from epistemic_calibration.report.tables._selection import (
-    all_tasks_scores,
-    dataset_scores,
-    missing_cells,
-    ordered_methods,
-)
+from epistemic_calibration.report.tables._selection import DatasetScores
 from epistemic_calibration.report.tables._table import (
     MISSING,
     Table,
-    count,
     mean_sd,
     missing_notes,
     number,
@@ -35,76 +30,58 @@ _SORTED_BY = "tece_corrected"
 # The standard deviation over tasks and seeds of the others is in the CSV alone.
 _WITH_SD = ("eece",)
 _FURTHER = (_SORTED_BY, "tece_reported")
+_SPREAD = f"{_SORTED_BY}_sd_over_trainings"
 _SHARE = "Share of it that is reported"
 
 
-def make(
-    scores: pd.DataFrame,
-    dataset: str,
-    methods: Mapping[str, Mapping[str, str]],
-    *,
-    tasks: Sequence[str] | None = None,
-    seeds: Sequence[int] | None = None,
-    n_resamples: int | None = None,
-    differences: pd.DataFrame | None = None,
-) -> Table:
+def make(results: DatasetScores) -> Table:
     """Return one row per method, from the smallest corrected TECE to the largest, controls last.
 
     Parameters
     ----------
-    scores, dataset, methods
-        As in `dataset_scores`.
-    tasks, seeds : sequence, optional
-        What there should be; by default every task and seed that any method has.
-    n_resamples : int, optional
-        Label sets that each test drew.
-    differences : DataFrame, optional
-        Pairs of methods, as returned by `compare_methods`; without it there are no groups.
+    results : DatasetScores
+        Without differences there are no groups.
 
     Returns
     -------
     Table
         ``cells``: the metrics of the table ``summary``, the corrected TECE and TECE with the
-        reported uncertainty, as `method_cells` returns them; in points (100 · √), the corrected
+        reported uncertainty, as `method_cells` returns them; the standard deviation over
+        trainings of the corrected TECE; in points (100 · √), the corrected
         TECE and the error for one image, with limits; the share of that error that is reported.
         Where there is one label per image, the last two are bounds, ``..._at_least`` and
-        ``..._at_most``.
-
-    Raises
-    ------
-    ValueError
-        As in `dataset_scores`.
+        ``..._at_most``. ``group`` is of methods, ``group_of_these_trainings`` of the trainings
+        of the run.
 
     Examples
     --------
     >>> import pandas as pd
     >>> scores = pd.DataFrame(
     ...     [("task", "cat", "tece_corrected", 0.0025)]
-    ...     + [("all_tasks", None, f"tece_corrected_{end}", x) for end, x in
-    ...        [("low", 0.0016), ("high", 0.0036)]],
+    ...     + [("all_tasks", None, f"tece_corrected{end}", x) for end, x in
+    ...        [("", 0.0025), ("_low", 0.0016), ("_high", 0.0036)]],
     ...     columns=["scope", "task", "metric", "value"],
     ... ).assign(dataset="pets", seed=0, method="eknn")
     >>> methods = {"eknn": {"label": "EK-NN", "family": "illustrative"}}
-    >>> make(scores, "pets", methods).text.T.to_dict()["EK-NN (illustrative)"]
+    >>> make(DatasetScores(scores, "pets", methods)).text.T.to_dict()["EK-NN (illustrative)"]
     {'Corrected TECE [interval]': '0.0025 [0.0016, 0.0036]', 'In points': '5.0 [4.0, 6.0]'}
     """
     import pandas as pd
 
     from epistemic_calibration.scoring import METRICS, table_metrics
 
-    chosen = dataset_scores(scores, dataset, methods)
-    found = set(chosen["metric"])
+    found, differences = results.found, results.differences
     plain = [metric for metric in table_metrics("summary") if metric.name in found]
     further = [METRICS[name] for name in _FURTHER if name in found]
-    cells = method_cells(
-        scores, dataset, methods, ordered_methods(methods), [*plain, *further], n_resamples
-    )
-    cells = _with_points_and_share(cells, all_tasks_scores(scores, dataset))
+    cells = method_cells(results, results.order, [*plain, *further])
+    cells = _with_points_and_share(cells, results)
     if _SORTED_BY in found:
         cells = cells.sort_values(f"{_SORTED_BY}_mean", kind="stable", na_position="last")
     cells = cells.sort_values("family", key=lambda f: f == "control", kind="stable")
     if differences is not None:
-        cells.insert(2, "group", _groups(cells, differences))
+        cells.insert(2, "group", _groups(cells, differences, "p_holm"))
+        fixed = _groups(cells, differences, "p_holm_fixed")
+        cells.insert(3, "group_of_these_trainings", fixed)
 
     columns = {}
     if "group" in cells:
@@ -114,21 +91,16 @@ def make(
         columns[heading] = _means(cells, metric)
     columns |= dict(_answers(cells))
     text = pd.DataFrame(columns, index=pd.Index(_labels(cells), name="Method"))
-    missing = missing_cells(
-        scores,
-        dataset,
-        methods,
-        metrics=[metric.name for metric in (*plain, *further)],
-        tasks=tasks,
-        seeds=seeds,
-    )
-    n_tasks, n_seeds = chosen["task"].nunique(), chosen["seed"].nunique()
+    missing = results.missing([metric.name for metric in (*plain, *further)])
     return Table(
         cells=cells,
         text=text,
-        caption=f"Summary of {dataset}: means over {count(n_tasks, 'task')} and "
-        f"{count(n_seeds, 'seed')}",
-        notes=(*_notes(cells, differences), *missing_notes(missing, methods)),
+        caption=f"Summary of {results.dataset}: means over {results.size_text()}",
+        notes=(
+            *_notes(cells, results),
+            *about_trainings(results),
+            *missing_notes(missing, results.methods),
+        ),
         words=("Group",),
         brief=_brief(text),
     )
@@ -142,17 +114,18 @@ def _means(cells: pd.DataFrame, metric: Metric) -> list[str]:
     return [mean_sd(mean, sd, metric.digits) for mean, sd in rows]
 
 
-def _with_points_and_share(cells: pd.DataFrame, together: pd.DataFrame) -> pd.DataFrame:
-    together = together.reindex(cells.index)
+def _with_points_and_share(cells: pd.DataFrame, results: DatasetScores) -> pd.DataFrame:
+    together = results.together.reindex(cells.index)
 
     def points(values: pd.Series) -> pd.Series:
         return 100 * np.sqrt(values.clip(lower=0))
 
-    if f"{_SORTED_BY}_mean" in cells:
-        cells["points"] = points(cells[f"{_SORTED_BY}_mean"])
+    if _SORTED_BY in together:
+        cells["points"] = points(together[_SORTED_BY])
         for end in ("low", "high"):
             if f"{_SORTED_BY}_{end}" in together:
                 cells[f"points_{end}"] = points(together[f"{_SORTED_BY}_{end}"])
+        cells[_SPREAD] = results.spread_over_trainings(_SORTED_BY).reindex(cells.index)
     estimated = "reported_share" in together
     ends = ("", "_low", "_high") if estimated else ("_at_least", "_at_most")
     for end in ends:
@@ -164,10 +137,10 @@ def _with_points_and_share(cells: pd.DataFrame, together: pd.DataFrame) -> pd.Da
     return cells
 
 
-def _groups(cells: pd.DataFrame, differences: pd.DataFrame) -> list[str]:
+def _groups(cells: pd.DataFrame, differences: pd.DataFrame, p_values: str) -> list[str]:
     """Return the letters of each row; controls, which are not ranked, have none."""
     ranked = cells.index[(cells["family"] != "control") & cells[f"{_SORTED_BY}_mean"].notna()]
-    apart = differences[differences["p_holm"] <= LEVEL]
+    apart = differences[differences[p_values] <= LEVEL]
     found = letters(list(ranked), apart[["method", "other"]].itertuples(index=False, name=None))
     return [found.get(name, "") for name in cells.index]
 
@@ -182,11 +155,13 @@ def _labels(cells: pd.DataFrame) -> list[str]:
 def _answers(cells: pd.DataFrame) -> Iterator[tuple[str, list[str]]]:
     """Yield the columns of the two questions."""
     if "points" in cells:
-        limits = [f"{_SORTED_BY}_low_all_tasks", f"{_SORTED_BY}_high_all_tasks"]
-        rows = cells.reindex(columns=[f"{_SORTED_BY}_mean", *limits])
+        columns = [f"{_SORTED_BY}{end}_all_tasks" for end in ("", "_low", "_high")]
+        rows = cells.reindex(columns=columns)
         yield "Corrected TECE [interval]", [_estimate(*row, 4) for row in rows.values]
         rows = cells.reindex(columns=["points", "points_low", "points_high"])
         yield "In points", [_estimate(*row, 1) for row in rows.values]
+        if cells[_SPREAD].notna().any():
+            yield "SD over trainings", [number(x, 4) for x in cells[_SPREAD]]
     if "tece_reported_mean" in cells:
         yield "With the reported EU", [number(x, 4) for x in cells["tece_reported_mean"]]
     for name, heading in (
@@ -226,17 +201,18 @@ def _digits(value: float, digits: int, percent: bool) -> str:
     return number(value, 0 if percent and abs(value) >= 20 else digits)
 
 
-def _notes(cells: pd.DataFrame, differences: pd.DataFrame | None) -> Iterator[str]:
+def _notes(cells: pd.DataFrame, results: DatasetScores) -> Iterator[str]:
     yield (
         "Sorted by the corrected TECE, the mean squared error of the predictions given all that a "
         "method says [confidence interval of the mean over tasks]. In points: 100 · √TECE, by how "
         "far probabilities are off. EECE = Σ w |g² − W|: g² is what the mean of the hypotheses "
         "gets wrong, label noise included; W is scatter that the bins average away."
     )
-    if differences is not None:
+    if results.differences is not None:
+        whose = "methods" if results.n_trainings.max() > 1 else "trainings"
         yield (
-            f"Group: methods that share a letter cannot be told apart in the corrected TECE (level "
-            f"{LEVEL}, by Holm over {len(differences)} pairs, on the same images)."
+            f"Group: {whose} that share a letter cannot be told apart in the corrected TECE (level "
+            f"{LEVEL}, by Holm over {len(results.differences)} pairs, on the same images)."
         )
     if "reported_share" in cells:
         yield (

@@ -1,0 +1,59 @@
+"""What tables say of: methods, or the trainings of a run alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from epistemic_calibration.scoring._resamples import LEVEL
+
+if TYPE_CHECKING:
+    from epistemic_calibration.report.tables._selection import DatasetScores
+
+#: Numbers of seeds that a note tells the use of.
+_SEEDS = (5, 10)
+
+
+def about_trainings(results: DatasetScores) -> Iterator[str]:
+    """Yield what intervals, groups and comparisons of a data set are of.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from epistemic_calibration.report.tables._selection import DatasetScores
+    >>> scores = pd.DataFrame({"seed": [0], "value": 0.5, "metric": "eece"}).assign(
+    ...     dataset="pets", method="mine", scope="task", task="cat"
+    ... )
+    >>> print(*about_trainings(DatasetScores(scores, "pets", {"mine": {}})))  # doctest: +ELLIPSIS
+    Of these trainings: intervals, groups and comparisons are of one training of each method...
+    """
+    n = results.n_trainings
+    alone = [name for name in results.order if n.get(name) == 1]
+    if n.max() < 2:
+        yield (
+            "Of these trainings: intervals, groups and comparisons are of one training of each "
+            "method; trained anew, methods may change places. More seeds tell methods apart "
+            f"whose errors differ by {_told_apart(len(results.order))} standard deviations over "
+            f"trainings, among all pairs."
+        )
+        return
+    yield (
+        "Of methods: intervals, groups and comparisons are over test images and trainings, those "
+        "with other seeds among them (t distribution, Satterthwaite's degrees of freedom)."
+    )
+    if alone:
+        yield (
+            f"Of one training only: {', '.join(results.labels(alone))}. Intervals are of this "
+            f"training; in comparisons its standard deviation over trainings is taken to be that "
+            f"of the other method."
+        )
+
+
+def _told_apart(n_methods: int) -> str:
+    from epistemic_calibration.metrics._trainings import found_with
+
+    n_pairs = max(1, n_methods * (n_methods - 1) // 2)
+    sizes = found_with(np.array(_SEEDS), 1 - LEVEL / n_pairs)
+    return ", ".join(f"{size:.1f} ({n} seeds)" for n, size in zip(_SEEDS, sizes, strict=True))
