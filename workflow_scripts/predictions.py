@@ -65,7 +65,8 @@ def step(job):
                 f"{given}: y_true differs from the labels of {what} in {different} of "
                 f"{len(expected)} places: the samples must be those of the test set, in its order"
             )
-        write_npz(output, arrays, job.spec, task=task, diagnostics={})
+        floats = {n: a.astype(np.float32) for n, a in arrays.items() if a.dtype.kind == "f"}
+        write_npz(output, arrays | floats, job.spec, task=task, diagnostics={})
 
 
 def _without_extras(given, arrays):

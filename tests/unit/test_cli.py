@@ -63,9 +63,7 @@ def test_score_of_a_csv_in_a_process_of_its_own(tmp_path):
 def test_settings_arrive(capsys, npz):
     options = ("--json", "--n-bins", 8, "--random-state", 3, "--confidence-level", 0.8)
     code, out, _ = run(capsys, "score", npz, *options)
-    expected = evaluate(
-        Y_TRUE, HYPOTHESES.astype(np.float32), n_bins=8, random_state=3, confidence_level=0.8
-    )
+    expected = evaluate(Y_TRUE, HYPOTHESES, n_bins=8, random_state=3, confidence_level=0.8)
     assert code == 0 and json.loads(out) == expected.to_dict()
     assert json.loads(out)["tece"]["confidence_level"] == 0.8
 
@@ -84,8 +82,7 @@ def test_score_uses_everything_that_a_file_holds(capsys, tmp_path):
     more = {"prediction": np.full(N, 0.3), "epistemic_uncertainty": np.full(N, 0.05)}
     np.savez(path, hypotheses=HYPOTHESES, y_true=Y_TRUE, **counts)
     scores = json.loads(run(capsys, "score", path, "--json")[1])
-    rows = HYPOTHESES.astype(np.float32)
-    expected = metrics.second_order_error(**counts, hypotheses=rows, n_bins=20)
+    expected = metrics.second_order_error(**counts, hypotheses=HYPOTHESES, n_bins=20)
     found = scores["second_order"]
     assert found["share"]["estimate"] == pytest.approx(expected.share.estimate, rel=1e-9)
     assert found["reducible"]["ci_high"] == pytest.approx(expected.reducible.ci_high, rel=1e-9)
@@ -95,7 +92,7 @@ def test_score_uses_everything_that_a_file_holds(capsys, tmp_path):
     assert scores["reported_error"]["estimate"] == pytest.approx(0.05, rel=1e-6)
     np.savez(path, hypotheses=HYPOTHESES, y_true=Y_TRUE, exchangeable=False)
     scores = json.loads(run(capsys, "score", path, "--json")[1])
-    variance = rows.astype(float).var(axis=1).mean()
+    variance = HYPOTHESES.var(axis=1).mean()
     assert scores["reported_error"]["estimate"] == pytest.approx(variance, rel=1e-9)
 
 
@@ -236,7 +233,7 @@ def classes(tmp_path):
 
 def test_several_classes_are_scored_drawn_and_compared(capsys, classes, tmp_path):
     code, out, err = run(capsys, "score", classes, "--output", tmp_path / "s.csv")
-    expected = evaluate(CLASSES, OF_CLASSES.astype(np.float32))
+    expected = evaluate(CLASSES, OF_CLASSES)
     assert (code, out, err) == (0, f"{expected}\n", "")
     table = pd.read_csv(tmp_path / "s.csv")
     assert table["metric"].tolist() == expected.to_frame()["metric"].tolist()
@@ -261,8 +258,9 @@ def test_groups_are_taken_by_name_or_by_themselves(capsys, tmp_path):
     table.assign(patient=[f"p{k}" for k in rows]).to_csv(paths[2], index=False)
     code, out, err = run(capsys, "score", paths[0])
     assert code == 0 and out.startswith(f"Evaluation of {N} inputs (")
-    assert err.count("\n") == 1 and err.startswith("epistemic-calibration score: warning: ")
-    assert f"{N // 2} of {N} samples repeat" in err and "--groups" in err
+    assert err == "" and f"! {N // 2} of {N} samples repeat" in out and "--groups" in out
+    err = run(capsys, "plot", paths[0], "--output", tmp_path / "f.svg")[2]
+    assert err.startswith("epistemic-calibration plot: warning: ") and "--groups" in err
     found = [run(capsys, "score", paths[1]), run(capsys, "score", paths[2], "--groups", "patient")]
     for code, out, err in found:
         assert (code, err) == (0, "")

@@ -137,7 +137,7 @@ def test_the_size_of_a_known_error_is_told():
 def test_dependence_is_told_from_miscalibration():
     # The mean is right, but where the hypotheses disagree the label is always 1.
     y = np.repeat([1, 0], 1000)
-    rows = np.repeat([[0.25, 0.75], [0.5, 0.5]], 1000, axis=0)
+    rows = np.repeat([[0.25, 0.75, 0.5], [0.5, 0.5, 0.5]], 1000, axis=0)
     found = evaluate(y, rows)
     assert "off by about 50.0 points" in found.judgement["mean"]
     assert "mostly where the spread tells" in found.judgement["mean"]
@@ -248,11 +248,22 @@ def test_lists_frames_and_dtypes_give_the_same(result):
     pd.testing.assert_frame_equal(frame, result.to_frame(), rtol=1e-9)
 
 
-def test_an_own_prediction_changes_only_what_is_of_the_prediction(result):
+def test_an_own_prediction_is_what_is_judged_and_the_hypotheses_size_is_theirs(result):
     y, rows, _ = predictor(2000, slope=1.8)
-    own = evaluate(y, rows, prediction=np.full(2000, 0.25))
-    assert own.brier.estimate == pytest.approx(np.mean((y - 0.25) ** 2))
-    assert own.tece == result.tece and own.reducible_at_most == result.reducible_at_most
+    q = np.random.default_rng(0).uniform(0.1, 0.4, 2000)
+    own = evaluate(y, rows, prediction=q)
+    assert own.brier.estimate == pytest.approx(np.mean((y - q) ** 2))
+    assert own.reducible_at_most == result.reducible_at_most
+    assert own.reported_error == result.reported_error and own.eece.eece == result.eece.eece
+    sample = metrics.Sample(y, rows, prediction=q)
+    assert own.tece == metrics.split_epistemic_calibration_error(sample).total
+    assert own.tests["mean_calibration"] == metrics.mean_calibration_test(sample)
+    assert "Is the prediction given right?" in str(own) and "EECE of the hypotheses" in str(own)
+    assert "and the error may be 0 to" in own.judgement["size"]
+    # That of the mean of the hypotheses is theirs without one.
+    assert evaluate(y, rows, prediction=rows.mean(axis=1)).tece.estimate == pytest.approx(
+        result.tece.estimate
+    )
 
 
 @pytest.mark.fault
@@ -261,10 +272,16 @@ def test_an_own_prediction_changes_only_what_is_of_the_prediction(result):
     [
         ({"n_positive": [1] * 20}, "n_labels is missing"),
         ({"n_labels": [2] * 20}, "n_positive is missing"),
-        ({"n_positive": [1] * 19, "n_labels": 2}, "n_positive has 19 samples, y_true has 20"),
+        (
+            {"n_positive": [1] * 19, "n_labels": 2},
+            r"n_positive has shape \(19,\), expected \(20,\)",
+        ),
         ({"n_positive": [3] * 20, "n_labels": 2}, "n_positive must be at most n_labels"),
-        ({"prediction": [0.5] * 19}, "prediction has 19 samples"),
-        ({"epistemic_uncertainty": [-1.0] * 20}, "epistemic_uncertainty must be"),
+        ({"prediction": [0.5] * 19}, r"prediction has shape \(19,\)"),
+        (
+            {"epistemic_uncertainty": [-1.0] * 20},
+            "epistemic_uncertainty lies in .* expected values >= 0",
+        ),
         ({"confidence_level": 1}, "confidence_level must lie between"),
     ],
 )

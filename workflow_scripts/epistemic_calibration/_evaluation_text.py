@@ -35,13 +35,14 @@ def summary(e: Evaluation) -> str:
         row("Brier score", e.brier, points=False, indent=""),
         f"{'ECE':<34}{number(e.ece):>9}  in {ECE_N_BINS} bins, noise of the labels included",
         "",
-        f"{'Is the mean right?':<36}{'squared':>7}  {'interval':<19} off by, in points",
+        f"{_first_question(e):<36}{'squared':>7}  {'interval':<19} off by, in points",
     ]
     if e.tece is not None:
         detectable, floor = e.tece.minimum_detectable, e.eece.noise_floor
         eece = e.eece
         lines += [
             row("Corrected TECE", e.tece),
+            *_by_all_labels(e),
             row("  mean miscalibration", e.mean_miscalibration),
             row("  epistemic dependence", e.epistemic_dependence),
             f"{'  Smallest error that can be seen':<34}{number(detectable):>9}"
@@ -54,8 +55,8 @@ def summary(e: Evaluation) -> str:
                 for name, label in _TEST_LABELS.items()
                 if name in e.tests
             ),
-            f"  EECE {number(eece.eece)}: g² {number(eece.calibration)}, of which label noise "
-            f"makes {number(floor)}; W {number(eece.dispersion)}"
+            f"  EECE{_of_hypotheses(e)} {number(eece.eece)}: g² {number(eece.calibration)}, "
+            f"of which label noise makes {number(floor)}; W {number(eece.dispersion)}"
             + (f"; not the variance {number(eece.reporting)}" if eece.reporting else ""),
         ]
     lines += sentences(on_mean(e))
@@ -99,7 +100,8 @@ def closing(e: Evaluation | ClassEvaluation, bins: str) -> list[str]:
     """Return the warnings and the settings."""
     draws = "" if e.exchangeable else ", hypotheses are no draws"
     settings = f"Settings: {bins}, random_state {e.random_state}{draws}"
-    return [*(f"! {warning}" for warning in e.warnings), settings]
+    lines = [line for warning in e.warnings for line in sentences(warning, "! ")]
+    return [*lines, settings]
 
 
 def on_mean(e: Evaluation) -> str:
@@ -136,6 +138,9 @@ def on_size(e: Evaluation, several_labels: str = "n_positive, n_labels") -> str:
         return _on_size_seen(e)
     said = e.reported_error
     at_least, at_most = e.tece.ci_low, e.reducible_at_most
+    if getattr(e, "predictor", "mean of the hypotheses") != "mean of the hypotheses":
+        # TECE is then of another predictor than that of whose error this speaks.
+        at_least = 0.0
     if said.ci_low > at_most.ci_high:
         return (
             f"It is too large: it says {points(said.estimate)} points, more than the whole Brier "
@@ -203,7 +208,8 @@ def _part(e: Evaluation) -> str:
     else:
         within = "within inputs of like mean, though no trend with the spread is seen"
     if of_mean >= 2 * of_dependence and mean.ci_low > 0:
-        return "mostly in the mean, which recalibration can repair"
+        repair = "as a majority of raters is surer than they are" if e.majority else ""
+        return f"mostly in the mean, {repair or 'which recalibration can repair'}"
     if of_dependence >= 2 * of_mean and dependence.ci_low > 0:
         return f"mostly {within}"
     if mean.ci_low > 0 and dependence.ci_low > 0:
@@ -259,5 +265,21 @@ def _positive(e: Evaluation) -> str:
     return "positive" if e.class_names is None else repr(e.class_names[1])
 
 
-def sentences(text: str) -> list[str]:
-    return textwrap.wrap(text, WIDTH, initial_indent="→ ", subsequent_indent="  ")
+def sentences(text: str, start: str = "→ ") -> list[str]:
+    return textwrap.wrap(text, WIDTH, initial_indent=start, subsequent_indent="  ")
+
+
+def _of_hypotheses(e: Evaluation) -> str:
+    return "" if e.predictor.startswith("mean") else " of the hypotheses"
+
+
+def _first_question(e: Evaluation) -> str:
+    what = "mean" if e.predictor.startswith("mean") else e.predictor
+    return f"Is the {what} right?"
+
+
+def _by_all_labels(e: Evaluation) -> list[str]:
+    """Return the row of what `y_true` alone says, by all labels, where it is of the same mean."""
+    if e.second_order is None or not e.predictor.startswith("mean"):
+        return []
+    return [row("  the same by all labels", e.second_order.calibration_error)]

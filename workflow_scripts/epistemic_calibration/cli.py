@@ -34,17 +34,6 @@ labels per input as `n_positive` and `n_labels`, and `groups`, equal for inputs 
 several classes, in an .npz, `hypotheses` have three axes, samples, hypotheses and classes, and
 `label_counts` (n_samples, n_classes) are several labels per input.
 """
-#: What `evaluate` takes from a file.
-_ARRAYS = (
-    "prediction",
-    "epistemic_uncertainty",
-    "n_positive",
-    "n_labels",
-    "label_counts",
-    "groups",
-    "class_names",
-    "exchangeable",
-)
 
 
 class UsageError(Exception):
@@ -211,7 +200,10 @@ def _plot(options: argparse.Namespace) -> int:
         raise UsageError(
             "plot needs matplotlib: pip install 'epistemic-calibration[plot]'"
         ) from None
-    _evaluated(options).plot(output)
+    result = _evaluated(options)
+    for warning in result.warnings:
+        warnings.warn(warning, stacklevel=1)
+    result.plot(output)
     return 0
 
 
@@ -284,16 +276,13 @@ def _check_method(options: argparse.Namespace) -> int:
 
 
 def _evaluated(options: argparse.Namespace) -> Evaluation | ClassEvaluation:
-    from epistemic_calibration.evaluation import evaluate
+    from epistemic_calibration.evaluation import evaluate_inputs
+    from epistemic_calibration.predictions import read_inputs
 
-    arrays = _read(options.file, options)
-    axes = {"axes": "nhc"} if arrays["hypotheses"].ndim == 3 else {}
+    inputs = read_inputs(options.file, axes=options.axes, groups=options.groups)
     try:
-        return evaluate(
-            arrays["y_true"],
-            arrays["hypotheses"],
-            **{name: arrays[name] for name in _ARRAYS if name in arrays},
-            **axes,
+        return evaluate_inputs(
+            inputs,
             n_bins=options.n_bins,
             confidence_level=options.confidence_level,
             random_state=options.random_state,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import warnings
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,25 +23,16 @@ from epistemic_calibration.metrics import (
 )
 from epistemic_calibration.metrics._classes import ClassSample
 from epistemic_calibration.metrics._clusters import mean_of_groups
-from epistemic_calibration.metrics._validation import (
-    check_fraction,
-    check_positive_integer,
-    check_probabilities,
-)
+from epistemic_calibration.metrics._validation import check_fraction, check_positive_integer
 from epistemic_calibration.metrics.hypothesis_tests import calibration_tests
-from epistemic_calibration.metrics.second_order import check_counts
-from epistemic_calibration.predictions._classes import (
-    class_arrays,
-    n_axes,
-    to_groups,
-    to_label_counts,
-)
+from epistemic_calibration.predictions._intake import Inputs, intake
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
     from epistemic_calibration._class_evaluation import ClassEvaluation
+    from epistemic_calibration._slices import Slices
 
 #: With fewer inputs nothing is said of calibration.
 LEAST_SAMPLES = 11
@@ -84,13 +76,17 @@ class Evaluation:
         Names of the labels 0 and 1, where they have any.
     positive_share : float
         Share of the inputs with label 1.
+    predictor : str
+        What accuracy, Brier score, ECE, TECE and its tests are of: the mean of the hypotheses, or
+        the ``prediction`` given.
+    majority : bool
+        Whether ``y_true`` is what most of several raters said.
     accuracy, brier : Estimate
-        Of the prediction: the mean of the hypotheses, unless the method has its own. The
-        interval of the accuracy is Wilson's, unless there are groups.
+        The interval of the accuracy is Wilson's, unless there are groups.
     ece : float
         Classical expected calibration error of the prediction, 10 bins of equal width.
     tece : CorrectedError or None
-        The corrected TECE, E[(P(Y = 1 | Π) − Δ)²].
+        The corrected TECE, E[(P(Y = 1 | Π) − Δ)²], Δ the predictor.
     mean_miscalibration, epistemic_dependence : CorrectedError or None
         Its two parts.
     eece : EECEParts or None
@@ -119,6 +115,8 @@ class Evaluation:
     n_groups: int | None
     class_names: tuple[str, ...] | None
     positive_share: float
+    predictor: str
+    majority: bool
     accuracy: Estimate
     brier: Estimate
     ece: float
@@ -268,41 +266,26 @@ def evaluate(
     class_names: ArrayLike | None = None,
     axes: str | None = None,
     exchangeable: bool = True,
+    sample_weight: None = None,
+    by: ArrayLike | None = None,
     n_bins: int | None = None,
     confidence_level: float = 0.95,
     random_state: int = 0,
-) -> Evaluation | ClassEvaluation:
+) -> Evaluation | ClassEvaluation | Slices:
     """Evaluate a second-order classifier: is its mean right, and its uncertainty?
 
     Parameters
     ----------
-    y_true : array-like of shape (n_samples,), labels in {0, 1}
-        Of several classes, 0, 1, ..., or whatever ``class_names`` are.
-    hypotheses : array-like of shape (n_samples, n_hypotheses)
-        h_j(x_n), estimates of P(Y = 1 | x_n) in [0, 1]. Of several classes an array of three axes,
-        samples, hypotheses and classes, whose probabilities add up to 1; of two, the hypotheses
-        of the second are evaluated.
-    epistemic_uncertainty : array-like of shape (n_samples,), optional
-        What the method reports, >= 0; by default the variance of the hypotheses.
-    prediction : array-like of shape (n_samples,), optional
-        The method's own prediction in [0, 1], for accuracy, Brier score and ECE; by default
-        the mean of the hypotheses, of which everything else is.
-    n_positive, n_labels : array-like of int, shape (n_samples,), optional
-        Several labels per input, independent given the input: how many of how many are
-        positive. Only they show whether the uncertainty is of the right size.
-    label_counts : array-like of int, shape (n_samples, n_classes), optional
-        How many labels of each class an input has, in place of both.
-    groups : array-like of shape (n_samples,), optional
-        Equal for inputs that are not independent of each other, such as copies of an image; all
-        intervals and tests are then of groups. Without it, copies pass for error.
-    class_names : array-like of shape (n_classes,), optional
-        Of hypotheses with three axes, in the order of the classes.
-    axes : str, optional
-        Which of three axes is which, such as ``"hnc"`` for hypotheses, samples and classes; by
-        default they are told apart by their sums and by the number of samples.
-    exchangeable : bool, default True
-        The hypotheses are draws from the law that the method means; False where they are that
-        law, as in `metrics.second_order_error`.
+    y_true, hypotheses, epistemic_uncertainty, prediction, n_positive, n_labels, label_counts, \
+groups, class_names, axes, exchangeable
+        As `predictions.as_predictions` takes and checks them; `prediction` is then what is judged
+        in place of the mean of the hypotheses. Several labels per input are independent given the
+        input: of other raters for each, or where the same ones label all inputs, of raters who
+        agree on where to draw the line; else intervals are too narrow.
+    sample_weight : None
+        Weights are not taken; the error says how to draw inputs in proportion to them.
+    by : array-like of shape (n_samples,), optional
+        Parts of the inputs, such as sites or years, to be evaluated one by one.
     n_bins : int, optional
         Bins of the corrected TECE; the EECE then has twice as many. By default a bin has 20
         inputs or more, and there are at most 50; that of the EECE has 10, and at most 100.
@@ -312,16 +295,18 @@ def evaluate(
 
     Returns
     -------
-    Evaluation or ClassEvaluation
-        The latter of three classes or more.
+    Evaluation, ClassEvaluation or Slices
+        The second of three classes or more, the third with ``by``.
 
     Raises
     ------
     ValueError
-        If labels are not 0 and 1, or not of the classes, axes cannot be told apart, hypotheses
-        are not in [0, 1], lengths differ, counts are not integers with 0 <= n_positive <=
-        n_labels or lack one of the two, a bin would have fewer than two inputs, or something is
-        given that several classes do not take.
+        As `predictions.as_predictions`, or if a bin would have fewer than two inputs.
+
+    Warns
+    -----
+    UserWarning
+        As `predictions.as_predictions`; the result has these warnings, too.
 
     See Also
     --------
@@ -346,55 +331,56 @@ metrics.second_order_error : the estimates one by one.
     >>> len(str(result).splitlines()) <= 30
     True
     """
+    inputs = intake(
+        y_true,
+        hypotheses,
+        epistemic_uncertainty=epistemic_uncertainty,
+        prediction=prediction,
+        n_positive=n_positive,
+        n_labels=n_labels,
+        label_counts=label_counts,
+        groups=groups,
+        class_names=class_names,
+        axes=axes,
+        exchangeable=exchangeable,
+        sample_weight=sample_weight,
+    )
+    for doubt in inputs.doubts:
+        warnings.warn(doubt, UserWarning, stacklevel=2)
+    settings = {
+        "n_bins": n_bins,
+        "confidence_level": confidence_level,
+        "random_state": random_state,
+    }
+    if by is not None:
+        from epistemic_calibration._slices import evaluate_by
+
+        return evaluate_by(inputs, by, **settings)
+    return evaluate_inputs(inputs, **settings)
+
+
+def evaluate_inputs(
+    inputs: Inputs, *, n_bins: int | None, confidence_level: float, random_state: int
+) -> Evaluation | ClassEvaluation:
+    """Evaluate what `intake` has checked."""
     level = check_fraction(confidence_level, name="confidence_level")
-    names = None
-    if n_axes(hypotheses) == 3:
-        y_true, hypotheses, names = class_arrays(y_true, hypotheses, axes, class_names)
-        if hypotheses.shape[2] > 2:
-            given = {
-                "epistemic_uncertainty": epistemic_uncertainty,
-                "prediction": prediction,
-                "n_positive": n_positive,
-                "n_labels": n_labels,
-            }
-            return _of_classes(
-                y_true,
-                hypotheses,
-                names,
-                given,
-                label_counts=label_counts,
-                groups=groups,
-                exchangeable=bool(exchangeable),
-                n_bins=n_bins,
-                level=level,
-                random_state=random_state,
-            )
-        hypotheses = hypotheses[:, :, 1]
-    elif axes is not None:
-        raise ValueError("axes is for hypotheses of three axes")
-    elif class_names is not None:
-        names = [str(name) for name in class_names]
-        if len(names) != 2:
-            raise ValueError(f"class_names must be two, as hypotheses have two axes, got {names}")
-    sample = Sample(y_true, hypotheses, epistemic_uncertainty=epistemic_uncertainty)
+    if inputs.hypotheses.ndim == 3:
+        return _of_classes(inputs, n_bins=n_bins, level=level, random_state=random_state)
+    arrays = {"epistemic_uncertainty": inputs.epistemic_uncertainty}
+    sample = Sample(inputs.y_true, inputs.hypotheses, **arrays)
+    judged = sample
+    if inputs.prediction is not None:
+        judged = Sample(inputs.y_true, inputs.hypotheses, prediction=inputs.prediction, **arrays)
+    own, exchangeable = judged.mean, inputs.exchangeable
     n, n_hypotheses = len(sample), sample.hypotheses.shape[1]
-    of_samples = None if groups is None else to_groups(groups, n)
+    of_samples = inputs.groups
     n_groups, n_units = units_of(of_samples, n)
     clusters = {"groups": of_samples}
-    own = (
-        sample.mean
-        if prediction is None
-        else check_probabilities(prediction, name="prediction", n_samples=n)
-    )
-    if label_counts is not None:
-        if n_positive is not None or n_labels is not None:
-            raise ValueError("label_counts takes the place of n_positive and n_labels")
-        both = to_label_counts(label_counts, (n, 2))
-        n_positive, n_labels = both[:, 1], both.sum(axis=1)
-    counts = _check_counts(n_positive, n_labels, n)
+    counts = None
+    if inputs.label_counts is not None:
+        counts = inputs.label_counts[:, 1], inputs.label_counts.sum(axis=1)
     bins = numbers_of_bins(n_bins, n_units)
     seed = {"random_state": random_state}
-    exchangeable = bool(exchangeable)
 
     draws = exchangeable and sample.reported is None
     reported_error = None
@@ -406,15 +392,15 @@ metrics.second_order_error : the estimates one by one.
     tests = {}
     if n_units >= LEAST_SAMPLES:
         split = metrics.split_epistemic_calibration_error(
-            sample, n_bins=bins[0], confidence_level=level, **seed, **clusters
+            judged, n_bins=bins[0], confidence_level=level, **seed, **clusters
         )
         eece = metrics.decompose_eece(sample, n_bins=bins[1], **seed)
-        nested = sample.bins(n_bins=bins[0], binning="nested", **seed)
+        nested = judged.bins(n_bins=bins[0], binning="nested", **seed)
         tests["epistemic_calibration"], tests["mean_calibration"] = calibration_tests(
-            sample, bins=nested, n_mean_bins=min(10, n_units // 10), **seed, **clusters
+            judged, bins=nested, n_mean_bins=min(10, n_units // 10), **seed, **clusters
         )
         if reported_error is not None and of_samples is None:
-            tests["epistemic_independence"] = metrics.epistemic_independence_test(sample, **seed)
+            tests["epistemic_independence"] = metrics.epistemic_independence_test(judged, **seed)
 
     second_order = None
     n_kept = 0
@@ -441,8 +427,10 @@ metrics.second_order_error : the estimates one by one.
         n_samples=n,
         n_hypotheses=n_hypotheses,
         n_groups=n_groups,
-        class_names=None if names is None else tuple(names),
+        class_names=inputs.class_names,
         positive_share=float(sample.y.mean()),
+        predictor="mean of the hypotheses" if judged is sample else "prediction given",
+        majority=inputs.majority,
         accuracy=accuracy_of((own > 0.5) == (sample.y == 1), level, of_samples),
         brier=mean_of((sample.y - own) ** 2, level, of_samples, most=1.0),
         ece=metrics.expected_calibration_error(sample.y, own, n_bins=ECE_N_BINS),
@@ -460,7 +448,8 @@ metrics.second_order_error : the estimates one by one.
         confidence_level=level,
         random_state=random_state,
         warnings=tuple(
-            _warnings(sample, split and split.total, eece, counts, second_order, of_samples)
+            inputs.doubts
+            + _warnings(sample, split and split.total, eece, counts, second_order, of_samples)
         ),
         _inputs=_Inputs(sample, own, *(counts or (None, None)), of_samples),
     )
@@ -509,20 +498,6 @@ def numbers_of_bins(n_bins: int | None, n_samples: int) -> tuple[int, int]:
     return n_bins, 2 * n_bins
 
 
-def _check_counts(
-    n_positive: ArrayLike | None, n_labels: ArrayLike | None, n_samples: int
-) -> tuple[np.ndarray, np.ndarray] | None:
-    if n_positive is None and n_labels is None:
-        return None
-    if n_positive is None or n_labels is None:
-        lacking = "n_positive" if n_positive is None else "n_labels"
-        raise ValueError(f"n_positive and n_labels go together; {lacking} is missing")
-    positive, labels = check_counts(n_positive, n_labels)
-    if len(positive) != n_samples:
-        raise ValueError(f"n_positive has {len(positive)} samples, y_true has {n_samples}")
-    return positive, np.broadcast_to(labels, positive.shape)
-
-
 def mean_of(
     values: np.ndarray, level: float, groups: np.ndarray | None = None, *, most: float = math.inf
 ) -> Estimate:
@@ -551,30 +526,18 @@ def accuracy_of(right: np.ndarray, level: float, groups: np.ndarray | None = Non
     return Estimate(value, standard_error, float(interval.low), float(interval.high), level)
 
 
-def _of_classes(
-    y_true: np.ndarray,
-    hypotheses: np.ndarray,
-    names: list[str],
-    given: dict[str, Any],
-    *,
-    label_counts: ArrayLike | None,
-    groups: ArrayLike | None,
-    **settings: Any,
-) -> ClassEvaluation:
+def _of_classes(inputs: Inputs, **settings: Any) -> ClassEvaluation:
     from epistemic_calibration._class_evaluation import evaluate_classes
 
-    wrong = [name for name, value in given.items() if value is not None]
-    if wrong:
-        instead = ": give label_counts" if wrong[0].startswith("n_") else ""
-        raise ValueError(f"{wrong[0]} is not taken with several classes{instead}")
-    n, _, n_classes = hypotheses.shape
-    return evaluate_classes(
-        ClassSample(y_true, hypotheses),
-        names,
-        counts=None if label_counts is None else to_label_counts(label_counts, (n, n_classes)),
-        groups=None if groups is None else to_groups(groups, n),
+    found = evaluate_classes(
+        ClassSample(inputs.y_true, inputs.hypotheses),
+        list(inputs.class_names),
+        counts=inputs.label_counts,
+        groups=inputs.groups,
+        exchangeable=inputs.exchangeable,
         **settings,
     )
+    return dataclasses.replace(found, warnings=(*inputs.doubts, *found.warnings))
 
 
 def _warnings(

@@ -24,11 +24,9 @@ except ModuleNotFoundError as error:
 from epistemic_calibration import metrics
 from epistemic_calibration.evaluation import LEAST_SAMPLES, numbers_of_bins
 from epistemic_calibration.metrics._validation import check_fraction, check_positive_integer
+from epistemic_calibration.predictions._intake import intake, labels_and_hypotheses
 
 __all__ = ["EpistemicCalibrationError"]
-
-#: By how much probabilities in single precision may leave [0, 1]; such values are clipped.
-_ROUNDING = 1e-6
 
 
 class EpistemicCalibrationError(Metric):
@@ -53,7 +51,8 @@ class EpistemicCalibrationError(Metric):
     ------
     ValueError
         If an argument is not what it must be. `update` raises it for labels that are not 0 and
-        1, hypotheses that are not in [0, 1], and shapes that do not agree.
+        1, hypotheses that are not in [0, 1], and shapes that do not agree; `compute` for what
+        `evaluate` refuses of all inputs together, such as labels among the hypotheses.
 
     See Also
     --------
@@ -104,39 +103,18 @@ class EpistemicCalibrationError(Metric):
             Estimates of P(Y = 1 | x); as many in every batch.
         target : tensor of shape (n_samples,), labels in {0, 1}
         """
-        if hypotheses.ndim != 2 or hypotheses.shape[1] == 0:
-            raise ValueError(
-                f"hypotheses must have shape (n_samples, n_hypotheses), got "
-                f"{tuple(hypotheses.shape)}; of several classes take one against the rest"
-            )
-        if target.shape != hypotheses.shape[:1]:
-            raise ValueError(
-                f"target must have shape ({len(hypotheses)},) as hypotheses have, got "
-                f"{tuple(target.shape)}"
-            )
-        if len(target) == 0:
+        if len(target) == 0 and len(hypotheses) == 0:
             return
-        if not hypotheses.is_floating_point():
-            raise ValueError(f"hypotheses must be floats, got dtype {hypotheses.dtype}")
-        if not ((target == 0) | (target == 1)).all():
-            raise ValueError(f"target must be labels 0 and 1, got {target.unique()[:5].tolist()}")
-        hypotheses = hypotheses.detach()
-        if hypotheses.element_size() < 4:
-            hypotheses = hypotheses.float()
-        # NaN is not within.
-        if not ((hypotheses >= -_ROUNDING) & (hypotheses <= 1 + _ROUNDING)).all():
-            low, high = hypotheses.min().item(), hypotheses.max().item()
+        y, rows, _ = labels_and_hypotheses(target, hypotheses, name="target")
+        if rows.ndim == 3:
+            raise ValueError("hypotheses of several classes: take one against the rest")
+        if self.hypotheses and self.hypotheses[0].shape[1] != rows.shape[1]:
             raise ValueError(
-                f"hypotheses must be probabilities in [0, 1], got values in [{low:g}, {high:g}]; "
-                f"give the sigmoid or softmax of logits"
-            )
-        if self.hypotheses and self.hypotheses[0].shape[1] != hypotheses.shape[1]:
-            raise ValueError(
-                f"this batch has {hypotheses.shape[1]} hypotheses, those before have "
+                f"this batch has {rows.shape[1]} hypotheses, those before have "
                 f"{self.hypotheses[0].shape[1]}"
             )
-        self.hypotheses.append(hypotheses.clamp(0, 1))
-        self.target.append(target.detach().to(torch.uint8))
+        self.hypotheses.append(torch.from_numpy(rows).to(hypotheses.device))
+        self.target.append(torch.from_numpy(y).to(target.device, torch.uint8))
 
     def compute(self) -> Tensor | dict[str, Tensor]:
         """Return the corrected TECE of all batches; NaN where there are 10 inputs or fewer.
@@ -160,7 +138,10 @@ class EpistemicCalibrationError(Metric):
         return self._tensors(values)
 
     def _values(self, hypotheses: Any, target: Any) -> dict[str, float]:
-        sample = metrics.Sample(target, hypotheses)
+        inputs = intake(target, hypotheses)
+        for doubt in inputs.doubts:
+            warnings.warn(doubt, stacklevel=4)
+        sample = metrics.Sample(inputs.y_true, inputs.hypotheses)
         n_bins, eece_n_bins = numbers_of_bins(self.n_bins, len(sample))
         settings = {
             "n_bins": n_bins,

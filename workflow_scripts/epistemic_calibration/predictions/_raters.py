@@ -1,0 +1,69 @@
+"""Whether several labels per input belong to the inputs, and whether y_true is their majority."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from epistemic_calibration.predictions._arrays import PredictionsError
+
+# Standard errors that are beyond chance, also where the best of many orders is asked.
+_BEYOND = 5.0
+# Labels of a class that say something of it.
+_LEAST = 5
+
+
+def check_label_order(counts: np.ndarray, y: np.ndarray) -> None:
+    """Refuse counts (n_samples, n_classes) of other inputs, or in another order of the classes.
+
+    If the label is one of the raters', the mean over inputs of the share of raters who say it is
+    Σ_c E[p_c²], and no permutation of the columns has more, as Cov(p_c, p_d) is at most the mean
+    of both variances. It is as much as raters agree with each other; counts of other inputs agree
+    with the label by chance, and with each other as before.
+    """
+    from scipy.optimize import linear_sum_assignment
+
+    total = counts.sum(axis=1)
+    kept = (total >= 2) & (np.bincount(y)[y] >= _LEAST)
+    counts, total, y = counts[kept], total[kept], y[kept]
+    classes = np.unique(y)
+    if len(y) < 30 or len(classes) < 2:
+        return
+    shares = counts.sum(axis=0) / total.sum()
+    beyond = counts / total[:, None] - shares
+    of_class = np.stack([beyond[y == c].sum(axis=0) for c in classes])
+    best = np.arange(len(shares))
+    best[classes] = linear_sum_assignment(of_class, maximize=True)[1]
+    said = beyond[np.arange(len(y)), y]
+    gain = beyond[np.arange(len(y)), best[y]] - said
+    among = (counts * (counts - 1)).sum(axis=1) / (total * (total - 1)) - shares @ shares
+    # Of each class as much, so that rare ones are heard.
+    means, errors = np.array([_mean_and_error(said[y == c]) for c in classes]).T
+    by_chance = means.sum() < 3 * np.sqrt(np.square(errors).sum())
+    if _beyond_chance(gain) or (by_chance and _beyond_chance(among - said)):
+        agree = np.mean(counts.argmax(axis=1) == y)
+        raise PredictionsError(
+            f"label_counts (or n_positive) do not fit y_true: most raters gave the label of "
+            f"{100 * agree:.0f} % of the inputs, "
+            + ("less than in" if _beyond_chance(gain) else "no more than by chance or in")
+            + " another order. The rows must be in the order of y_true, and the columns in that of "
+            "the classes, of two the negative first"
+        )
+
+
+def is_majority(counts: np.ndarray, y: np.ndarray) -> bool:
+    """Return whether labels are what most raters said, and not what one of them did."""
+    total, most = counts.sum(axis=1), counts.max(axis=1)
+    told = (total >= 3) & (2 * most > total)
+    counts, y = counts[told], y[told]
+    agree = (counts.argmax(axis=1) == y).sum()
+    by_one = (most[told] / total[told]).sum()
+    return bool(agree >= 0.98 * len(y) and agree - by_one > 4 * np.sqrt(len(y) - by_one))
+
+
+def _mean_and_error(values: np.ndarray) -> tuple[float, float]:
+    return float(values.mean()), float(values.std(ddof=1) / np.sqrt(len(values)))
+
+
+def _beyond_chance(values: np.ndarray) -> bool:
+    mean, error = _mean_and_error(values)
+    return mean > _BEYOND * error > 0
