@@ -200,10 +200,7 @@ def _plot(options: argparse.Namespace) -> int:
         raise UsageError(
             "plot needs matplotlib: pip install 'epistemic-calibration[plot]'"
         ) from None
-    result = _evaluated(options)
-    for warning in result.warnings:
-        warnings.warn(warning, stacklevel=1)
-    result.plot(output)
+    _evaluated(options, aloud=True).plot(output)
     return 0
 
 
@@ -275,11 +272,14 @@ def _check_method(options: argparse.Namespace) -> int:
     return int(faulty)
 
 
-def _evaluated(options: argparse.Namespace) -> Evaluation | ClassEvaluation:
+def _evaluated(options: argparse.Namespace, *, aloud: bool = False) -> Evaluation | ClassEvaluation:
     from epistemic_calibration.evaluation import evaluate_inputs
     from epistemic_calibration.predictions import read_inputs
 
     inputs = read_inputs(options.file, axes=options.axes, groups=options.groups)
+    # A summary says them, a figure does not.
+    for doubt in inputs.doubts * aloud:
+        warnings.warn(f"{options.file}: {doubt}", stacklevel=1)
     try:
         return evaluate_inputs(
             inputs,

@@ -154,7 +154,7 @@ class Evaluation:
         Examples
         --------
         >>> from epistemic_calibration import evaluate
-        >>> evaluate([0, 1] * 50, [[0.4, 0.6]] * 100).to_dict()["tece"]["n_bins"]
+        >>> evaluate([0, 1] * 50, [[0.4, 0.5]] * 100).to_dict()["tece"]["n_bins"]
         1
         """
         return plain(self) | {"judgement": self.judgement}
@@ -171,7 +171,7 @@ class Evaluation:
         Examples
         --------
         >>> from epistemic_calibration import evaluate
-        >>> evaluate([0, 1] * 50, [[0.4, 0.6]] * 100).to_frame().loc[0, "metric"]
+        >>> evaluate([0, 1] * 50, [[0.4, 0.5]] * 100).to_frame().loc[0, "metric"]
         'accuracy'
         """
         import pandas as pd
