@@ -32,10 +32,14 @@ class Slices:
     p_values : dict of str to float
         Of the test that the predictor of the part is calibrated (of several classes, the predicted
         class), corrected by Holm for their number; NaN where a part has too few inputs.
+    auroc_of_uncertainty : float or None
+        Of two parts, in how many pairs the input of the second has the larger epistemic
+        uncertainty, ties as one half: whether it tells shifted inputs.
     """
 
     parts: dict[str, Evaluation | ClassEvaluation]
     p_values: dict[str, float]
+    auroc_of_uncertainty: float | None
 
     def __repr__(self) -> str:
         lines = [f"Evaluation of {len(self.parts)} parts; p-values are Holm's for all of them"]
@@ -45,12 +49,18 @@ class Slices:
             lines.append(f"\n{name}: {found.n_samples:,} inputs{shown}")
             for sentence in found.judgement.values():
                 lines += textwrap.wrap(sentence, 100, initial_indent="→ ", subsequent_indent="  ")
+        if self.auroc_of_uncertainty is not None:
+            pairs = (
+                f"{100 * self.auroc_of_uncertainty:.0f} % of pairs of {' and '.join(self.parts)}"
+            )
+            lines.append(f"\nEU orders {pairs} rightly (AUROC)")
         return "\n".join(lines)
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as JSON can hold it."""
         parts = {name: found.to_dict() for name, found in self.parts.items()}
-        return {"parts": parts, "p_values": plain(self.p_values)}
+        auroc = self.auroc_of_uncertainty
+        return {"parts": parts, "p_values": plain(self.p_values), "auroc_of_uncertainty": auroc}
 
     def to_frame(self) -> pd.DataFrame:
         """Return the frames of the parts below each other, with a column ``part`` in front."""
@@ -76,4 +86,11 @@ def evaluate_by(inputs: Inputs, by: ArrayLike, **settings: Any) -> Slices:
     corrected = metrics.holm_correction(list(found.values())) if found else []
     p_values = dict.fromkeys(parts, float("nan"))
     p_values |= dict(zip(found, np.asarray(corrected).tolist(), strict=True))
-    return Slices(parts, p_values)
+    auroc = None
+    if len(parts) == 2:
+        variance = inputs.hypotheses.var(axis=1, dtype=np.float64).reshape(len(labels), -1)
+        own = inputs.epistemic_uncertainty
+        auroc = metrics.auroc(
+            labels == np.unique(labels)[1], variance.mean(axis=1) if own is None else own
+        )
+    return Slices(parts, p_values, auroc)
