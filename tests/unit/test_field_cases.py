@@ -67,7 +67,7 @@ def test_two_classes_that_are_exchanged_in_the_counts_are_seen(swap, n_classes):
     as_predictions(y, hypotheses, label_counts=counts)
     with pytest.raises(PredictionsError, match="less than in another order"):
         as_predictions(y, hypotheses, label_counts=counts[:, columns])
-    with pytest.raises(PredictionsError, match="the order of y_true"):
+    with pytest.raises(PredictionsError, match="by chance or in another order"):
         as_predictions(y, hypotheses, label_counts=rng.permutation(counts))
 
 

@@ -22,7 +22,7 @@ except ModuleNotFoundError as error:
     ) from None
 
 from epistemic_calibration import metrics
-from epistemic_calibration.evaluation import LEAST_SAMPLES, numbers_of_bins
+from epistemic_calibration.evaluation import LEAST_SAMPLES, evaluate_inputs, numbers_of_bins
 from epistemic_calibration.metrics._validation import check_fraction, check_positive_integer
 from epistemic_calibration.predictions._intake import intake, labels_and_hypotheses
 
@@ -141,31 +141,23 @@ class EpistemicCalibrationError(Metric):
         inputs = intake(target, hypotheses)
         for doubt in inputs.doubts:
             warnings.warn(doubt, stacklevel=4)
-        sample = metrics.Sample(inputs.y_true, inputs.hypotheses)
-        n_bins, eece_n_bins = numbers_of_bins(self.n_bins, len(sample))
         settings = {
-            "n_bins": n_bins,
+            "n_bins": self.n_bins,
             "random_state": self.random_state,
             "confidence_level": self.confidence_level,
         }
         if not self.details:
-            found = metrics.corrected_epistemic_calibration_error(sample, **settings)
+            settings["n_bins"] = numbers_of_bins(self.n_bins, len(target))[0]
+            found = metrics.corrected_epistemic_calibration_error(
+                inputs.y_true, inputs.hypotheses, **settings
+            )
             return {"tece_corrected": found.estimate}
-        split = metrics.split_epistemic_calibration_error(sample, **settings)
-        eece = metrics.decompose_eece(sample, n_bins=eece_n_bins, random_state=self.random_state)
-        values = {
-            "tece_noise_floor": split.total.noise_floor,
-            "tece_minimum_detectable": split.total.minimum_detectable,
-            "eece": eece.eece,
-            "eece_calibration": eece.calibration,
-            "eece_dispersion": eece.dispersion,
-            "eece_noise_floor": eece.noise_floor,
+        frame = evaluate_inputs(inputs, **settings).to_frame().set_index("metric")
+        parts = (name.partition("_ci_") for name in _NAMES)
+        return {
+            metric + _ + end: frame.loc[metric, f"ci_{end}" if end else "value"]
+            for metric, _, end in parts
         }
-        parts = (split.total, split.mean_miscalibration, split.epistemic_dependence)
-        for name, part in zip(_WITH_INTERVALS, parts, strict=True):
-            ends = (part.estimate, part.ci_low, part.ci_high)
-            values |= zip((name, f"{name}_ci_low", f"{name}_ci_high"), ends, strict=True)
-        return {name: values[name] for name in _NAMES}
 
     def _tensors(self, values: dict[str, float]) -> Tensor | dict[str, Tensor]:
         # The devices of Apple have no double precision.
@@ -177,9 +169,12 @@ class EpistemicCalibrationError(Metric):
         return tensors if self.details else tensors["tece_corrected"]
 
 
-_WITH_INTERVALS = ("tece_corrected", "mean_miscalibration", "epistemic_dependence")
 _NAMES = (
-    *(f"{name}{end}" for name in _WITH_INTERVALS for end in ("", "_ci_low", "_ci_high")),
+    *(
+        f"{name}{end}"
+        for name in ("tece_corrected", "mean_miscalibration", "epistemic_dependence")
+        for end in ("", "_ci_low", "_ci_high")
+    ),
     "tece_noise_floor",
     "tece_minimum_detectable",
     "eece",

@@ -16,6 +16,9 @@ from epistemic_calibration.predictions._intake import Inputs, intake
 
 __all__ = ["PredictionsError", "as_predictions", "read_predictions"]
 
+#: Memory that the arrays of a file may take.
+MAX_BYTES = 16_000_000_000
+
 logger = logging.getLogger("epistemic_calibration")
 
 
@@ -25,7 +28,7 @@ def read_predictions(
     hypotheses: str | Sequence[str] | None = None,
     axes: str | None = None,
     groups: str | None = None,
-    max_bytes: int = 16_000_000_000,
+    max_bytes: int = MAX_BYTES,
 ) -> dict[str, np.ndarray]:
     """Read and check one file of predictions, of a binary task or of several classes.
 
@@ -80,7 +83,7 @@ def read_predictions(
     epistemic_calibration.predictions.PredictionsError: ...mine.csv: column(s) 'fold' ...
     >>> folder.cleanup()
     """
-    inputs = read_inputs(path, hypotheses=hypotheses, axes=axes, groups=groups, max_bytes=max_bytes)
+    inputs = read_inputs(path, hypotheses, axes, groups, max_bytes)
     for doubt in inputs.doubts:
         warnings.warn(f"{path}: {doubt}", UserWarning, stacklevel=2)
     return inputs.arrays()
@@ -88,11 +91,10 @@ def read_predictions(
 
 def read_inputs(
     path: str | Path,
-    *,
     hypotheses: str | Sequence[str] | None = None,
     axes: str | None = None,
     groups: str | None = None,
-    max_bytes: int = 16_000_000_000,
+    max_bytes: int = MAX_BYTES,
 ) -> Inputs:
     """Return what `read_predictions` does, with doubts that are not yet said."""
     path = Path(path)

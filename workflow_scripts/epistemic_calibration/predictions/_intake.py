@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from epistemic_calibration._label_order import is_majority, order_fault
 from epistemic_calibration.metrics._classes import check_class_hypotheses
 from epistemic_calibration.predictions import _checks
 from epistemic_calibration.predictions._arrays import (
@@ -25,7 +26,6 @@ from epistemic_calibration.predictions._arrays import (
     within,
 )
 from epistemic_calibration.predictions._columns import hypotheses_among
-from epistemic_calibration.predictions._raters import check_label_order, is_majority
 
 #: Letters of the axes, in the order that everything else takes: samples, hypotheses, classes.
 AXES = "nhc"
@@ -152,7 +152,8 @@ def intake(
         found.doubts += _checks.doubts_of_equal_rows(array, y, grouped="groups" in given)
     found.label_counts = _label_counts(given, n_samples, n_classes)
     if found.label_counts is not None:
-        check_label_order(found.label_counts, y)
+        if fault := order_fault(found.label_counts, y):
+            raise PredictionsError(f"label_counts (or n_positive) do not fit y_true: {fault}")
         found.majority = is_majority(found.label_counts, y)
         found.doubts += [_MAJORITY] * found.majority
     return found
@@ -258,11 +259,11 @@ def _in_order(array: np.ndarray, n_samples: int, axes: Any, n_names: int | None)
         orders = ["".join(order) for order in itertools.permutations(AXES)]
         fitting = [o for o in orders if not _misfit(array, o, n_samples, n_names)]
         if len(fitting) != 1:
-            may_be = f", and may be {' or '.join(map(repr, fitting))}. {_HOW}"
-            raise PredictionsError(
-                f"{seen}, three axes, as several classes have"
-                + (may_be if fitting else _why_none(array, orders, n_samples, n_names))
-            )
+            nearest = next((o for o in orders if array.shape[o.index("n")] == n_samples), AXES)
+            why = f"; as {nearest!r} {_misfit(array, nearest, n_samples, n_names)}"
+            if fitting:
+                why = f", and may be {' or '.join(map(repr, fitting))}"
+            raise PredictionsError(f"{seen}, three axes, as several classes have{why}. {_HOW}")
         axes = fitting[0]
     else:
         axes = str(np.asarray(axes)[()]).strip().casefold()
@@ -292,25 +293,6 @@ def _misfit(array: np.ndarray, axes: str, n_samples: int, n_names: int | None) -
             f"{_sums(array, classes)}"
         )
     return ""
-
-
-def _why_none(array: np.ndarray, orders: list[str], n_samples: int, n_names: int | None) -> str:
-    if n_samples not in array.shape:
-        return f", none of them with the {n_samples} samples of y_true"
-    classes = [axis for axis in range(3) if _adds_up(array, axis)]
-    if not classes:
-        nearest = int(np.argmin([_distance(array, axis) for axis in range(3)]))
-        return (
-            f", along none of which the values add up to 1, as probabilities of classes do"
-            f"{_sums(array, nearest)}"
-        )
-    lengths = [array.shape[axis] for axis in classes]
-    if n_names is not None and n_names not in lengths:
-        return f"; they add up to 1 over {lengths[0]} classes, class_names has {n_names} names"
-    return (
-        f", and only axis {classes[0]} has the {n_samples} samples of y_true and adds up to 1. "
-        f"{_HOW}"
-    )
 
 
 def _distance(array: np.ndarray, axis: int) -> float:

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from epistemic_calibration.predictions._arrays import PredictionsError
-
 # Standard errors that are beyond chance, also where the best of many orders is asked.
 _BEYOND = 5.0
 # Labels of a class that say something of it.
 _LEAST = 5
 
 
-def check_label_order(counts: np.ndarray, y: np.ndarray) -> None:
-    """Refuse counts (n_samples, n_classes) of other inputs, or in another order of the classes.
+def order_fault(counts: np.ndarray, y: np.ndarray) -> str:
+    """Return why counts (n_samples, n_classes) are in another order than the labels, or nothing.
 
     If the label is one of the raters', the mean over inputs of the share of raters who say it is
     Σ_c E[p_c²], and no permutation of the columns has more, as Cov(p_c, p_d) is at most the mean
@@ -27,7 +25,7 @@ def check_label_order(counts: np.ndarray, y: np.ndarray) -> None:
     counts, total, y = counts[kept], total[kept], y[kept]
     classes = np.unique(y)
     if len(y) < 30 or len(classes) < 2:
-        return
+        return ""
     shares = counts.sum(axis=0) / total.sum()
     beyond = counts / total[:, None] - shares
     of_class = np.stack([beyond[y == c].sum(axis=0) for c in classes])
@@ -39,15 +37,16 @@ def check_label_order(counts: np.ndarray, y: np.ndarray) -> None:
     # Of each class as much, so that rare ones are heard.
     means, errors = np.array([_mean_and_error(said[y == c]) for c in classes]).T
     by_chance = means.sum() < 3 * np.sqrt(np.square(errors).sum())
-    if _beyond_chance(gain) or (by_chance and _beyond_chance(among - said)):
-        agree = np.mean(counts.argmax(axis=1) == y)
-        raise PredictionsError(
-            f"label_counts (or n_positive) do not fit y_true: most raters gave the label of "
-            f"{100 * agree:.0f} % of the inputs, "
-            + ("less than in" if _beyond_chance(gain) else "no more than by chance or in")
-            + " another order. The rows must be in the order of y_true, and the columns in that of "
-            "the classes, of two the negative first"
-        )
+    permuted = _beyond_chance(gain)
+    if not permuted and not (by_chance and _beyond_chance(among - said)):
+        return ""
+    agree = 100 * np.mean(counts.argmax(axis=1) == y)
+    than = "less than in" if permuted else "no more than by chance or in"
+    return (
+        f"the class that most people gave is the label of {agree:.0f} % of the inputs, {than} "
+        f"another order: rows must be in the order of the labels, and columns in that of the "
+        f"classes, of two the negative one first"
+    )
 
 
 def is_majority(counts: np.ndarray, y: np.ndarray) -> bool:
