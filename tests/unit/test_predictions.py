@@ -268,7 +268,6 @@ def test_hypotheses_are_selected_by_name(table, selection):
         (["h0", "y_true"], "there are 'h0'"),
         (["h0", "h0"], "each once"),
         ([], "must name columns"),
-        ("h", "'predicton' (did you mean 'prediction'?): rename or leave out"),
     ],
 )
 def test_faults_of_a_selection(table, selection, words):

@@ -241,25 +241,28 @@ REFUSED = {
     ),
     "single": (lambda X, y: LogisticRegression().fit(X, y), "one hypothesis and no spread"),
     "one_tree": (lambda X, y: RandomForestClassifier(1).fit(X, y), "has 1 member"),
-    "boosting": (lambda X, y: GradientBoostingClassifier(n_estimators=2).fit(X, y), "one sum"),
+    "boosting": (lambda X, y: GradientBoostingClassifier(n_estimators=2).fit(X, y), "of one sum"),
     "hist_boosting": (
         lambda X, y: HistGradientBoostingClassifier(max_iter=2).fit(X, y),
-        "one sum, not hypotheses",
+        "terms of one sum",
     ),
-    "ada": (lambda X, y: AdaBoostClassifier(n_estimators=2).fit(X, y), "votes with a weight"),
+    "ada": (
+        lambda X, y: AdaBoostClassifier(n_estimators=2).fit(X, y),
+        "one hypothesis and no spread",
+    ),
     "stacking": (
         lambda X, y: StackingClassifier([("a", GaussianNB()), ("b", TREE)], cv=2).fit(X, y),
-        "its last estimator combines",
+        "the members of stacking are combined",
     ),
     "hard_voting": (
         lambda X, y: VotingClassifier([("a", GaussianNB()), ("b", TREE)]).fit(X, y),
-        "counts votes",
+        "voting='soft' to votes",
     ),
     "weights": (
         lambda X, y: VotingClassifier(
             [("a", GaussianNB()), ("b", TREE)], voting="soft", weights=[1, 3]
         ).fit(X, y),
-        "has weights",
+        "differs from its own prediction",
     ),
     "bagged_votes": (lambda X, y: BaggingClassifier(Perceptron(), 3).fit(X, y), "counts votes, as"),
     "no_probabilities": (

@@ -1,10 +1,10 @@
 """From a model in memory to its hypotheses.
 
 A file ``NAME.py`` of this folder reads the models of the library that is imported as NAME: it has
-the name of the library, ``LABEL``, and three functions, ``handles(model)``, ``from_model`` and
-``from_list``, which return probabilities (n_samples, n_hypotheses, n_classes) and the names of the
-classes; further keywords of them are options of the library. It is asked only where that library is
-loaded, so nothing heavy is imported that was not there.
+the name of the library, ``LABEL``, and functions ``handles(model)``, ``from_model`` and, unless a
+model has draws of its own, ``from_list``, which return probabilities (n_samples, n_hypotheses,
+n_classes) and the names of the classes; further keywords are options of the library. It is asked
+only where that library is loaded, so nothing heavy is imported that was not there.
 """
 
 from __future__ import annotations
@@ -205,6 +205,11 @@ def _adapter_of_list(models: list[Any] | tuple[Any, ...]) -> ModuleType:
     adapters = [_adapter(model) for model in models]
     if len(set(adapters)) > 1:
         raise ModelError("the list mixes models of " + " and ".join({a.LABEL for a in adapters}))
+    if not hasattr(adapters[0], "from_list"):
+        raise ModelError(
+            f"{name_of(models)} of {adapters[0].LABEL}, each with draws of its own: call "
+            f"hypotheses_of for one at a time, and concatenate on axis 1 for a mixture"
+        )
     return adapters[0]
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -61,13 +60,3 @@ def from_model(
             vector_to_parameters(weights, model.model.parameters())
     values = torch.cat(parts, dim=1).permute(1, 0, 2).numpy()
     return values, np.arange(values.shape[2])
-
-
-def from_list(
-    models: Sequence[BaseLaplace], X: Any, *, n_hypotheses: int | None, random_state: int
-) -> tuple[np.ndarray, np.ndarray]:
-    """Refuse: each has draws of its own, and which of them to mix is the user's to say."""
-    raise ModelError(
-        f"{name_of(models)} are Laplace approximations, each with draws of its own: call "
-        f"hypotheses_of for one at a time, and concatenate on axis 1 for a mixture"
-    )

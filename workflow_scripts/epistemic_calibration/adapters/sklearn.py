@@ -28,30 +28,6 @@ LABEL = "scikit-learn"
 #: How far the mean of the hypotheses may be from the model's own prediction: rounding of float32.
 _ROUNDING = 1e-5
 
-#: Beside those with conditions of their own.
-_ENSEMBLES = (RandomForestClassifier, ExtraTreesClassifier, CalibratedClassifierCV)
-
-_SUM = (
-    "its trees are the terms of one sum, not hypotheses: give a list of several, fitted with "
-    "different seeds on different resamples, or a BaggingClassifier of it"
-)
-_WHY_NOT = {
-    **dict.fromkeys(
-        (
-            "GradientBoostingClassifier",
-            "HistGradientBoostingClassifier",
-            "XGBClassifier",
-            "LGBMClassifier",
-            "CatBoostClassifier",
-        ),
-        _SUM,
-    ),
-    "AdaBoostClassifier": "each of its members is fitted to the errors of those before, and votes "
-    "with a weight: they are no hypotheses. Give a list of several, or a BaggingClassifier of it",
-    "StackingClassifier": "its last estimator combines the others, which are no hypotheses: give "
-    "a list of fitted classifiers, or a VotingClassifier(voting='soft')",
-}
-
 
 def handles(model: Any) -> bool:
     """Return whether a model has scikit-learn's interface."""
@@ -68,12 +44,10 @@ def from_model(
     """Return what the members of an ensemble say, and the classes."""
     model, X = _innermost(model, X)
     name, of_logits = name_of(model), _forest_of_logits(model)
-    if of_logits is None:
-        _check_ensemble(model)
     own = _predict_proba(model, X)
     values = stack(list((of_logits or _members)(model, X)), n_hypotheses, name=name)
-    # The hypotheses must be what the prediction is made of; this is also a guard against
-    # releases and subclasses that combine their members otherwise.
+    # The hypotheses must be what the prediction is made of: weights, and releases and subclasses
+    # that combine their members otherwise, are seen here.
     mean = values.mean(axis=1)
     if of_logits is not None:
         # Up to a constant of each input, which normalising takes away.
@@ -133,7 +107,7 @@ def _predict_proba(model: Any, X: Any) -> np.ndarray:
     if not hasattr(model, "predict_proba"):
         raise ModelError(
             f"{name_of(model)} has no predict_proba: hypotheses are probabilities, which "
-            f"CalibratedClassifierCV can add to a classifier"
+            f"CalibratedClassifierCV can add to a classifier, and voting='soft' to votes"
         )
     if isinstance(model.classes_, list):
         raise ModelError(f"{name_of(model)} has several outputs: fit one label at a time")
@@ -160,43 +134,15 @@ def _some(classes: Any) -> str:
     return ", ".join(shown[:5]) + (", ..." if len(shown) > 5 else "")
 
 
-def _check_ensemble(model: Any) -> None:
-    """Check that the prediction of a model is the mean of what its members say."""
-    name = name_of(model)
-    for base in type(model).__mro__:
-        if base.__name__ in _WHY_NOT:
-            raise ModelError(f"{name}: {_WHY_NOT[base.__name__]}")
-    _check_fitted(model)
-    if isinstance(model, VotingClassifier):
-        if model.voting != "soft":
-            raise ModelError(
-                f"{name} counts votes, which are no probabilities: give it after "
-                f".set_params(voting='soft')"
-            )
-        weights = model.weights if model.weights is not None else [1]
-        if len(set(weights)) > 1:
-            raise ModelError(
-                f"{name} has weights, so its prediction is not the mean of its members: give "
-                f"list(model.estimators_) to count them equally"
-            )
-    elif isinstance(model, BaggingClassifier):
-        for member in model.estimators_:
-            if not hasattr(member, "predict_proba"):
-                raise ModelError(
-                    f"{name} counts votes, as {name_of(member)} has no predict_proba: bag "
-                    f"classifiers that have it"
-                )
-    elif hasattr(model, "predict_proba") and not isinstance(model, _ENSEMBLES):
-        raise ModelError(
-            f"{name} is one classifier, so one hypothesis and no spread: give a list of several, "
-            f"fitted apart, or a fitted BaggingClassifier of it"
-        )
-
-
 @singledispatch
 def _members(model: Any, X: Any) -> Iterator[np.ndarray]:
     """Yield the probabilities of each member, in the order of the ensemble's classes."""
-    raise NotImplementedError
+    raise ModelError(
+        f"{name_of(model)} is one classifier, so one hypothesis and no spread (the trees of "
+        f"boosting are terms of one sum, the members of stacking are combined by another): give a "
+        f"list of several, fitted with other seeds or resamples, or a fitted BaggingClassifier of "
+        f"it"
+    )
 
 
 @_members.register(RandomForestClassifier)
@@ -214,6 +160,11 @@ def _(model: Any, X: Any) -> Iterator[np.ndarray]:
 def _(model: BaggingClassifier, X: Any) -> Iterator[np.ndarray]:
     X = check_array(X, dtype=None, accept_sparse=["csr", "csc"], ensure_all_finite=False)
     for member, features in zip(model.estimators_, model.estimators_features_, strict=True):
+        if not hasattr(member, "predict_proba"):
+            raise ModelError(
+                f"{name_of(model)} counts votes, as {name_of(member)} has no predict_proba: bag "
+                f"classifiers that have it"
+            )
         found = member.predict_proba(X[:, features])
         # Members know classes by their index, and only those of their own resample.
         values = np.zeros((len(found), len(model.classes_)), dtype=found.dtype)
