@@ -217,3 +217,39 @@ def test_two_sets_of_inputs_are_told_apart_by_their_uncertainty():
     assert "EU orders 100 % of pairs of in and shifted rightly" in str(found)
     found = evaluate(y, hypotheses, by=np.arange(400) % 4 // 2)
     assert found.auroc_of_uncertainty == pytest.approx(0.5, abs=0.01)
+
+
+P, DRAWS, _ = law_and_draws(600, 8)
+LABELS = (np.random.default_rng(1).random(600) < P).astype(int)
+CLASSES = np.random.default_rng(2).integers(0, 3, 600)
+OF_CLASSES = np.random.default_rng(3).dirichlet([2, 1, 1], (600, 8))
+NAMES = [" - 50000.", " 50000+."]
+# Who brought it, the arguments, and words of the refusal or, after "!", of the summary.
+BROUGHT = {
+    "chemprop 1204": ((LABELS, DRAWS.T[None]), "an axis of length 1 that is too many"),
+    "chemprop 1204, of one target": ((LABELS, DRAWS[:, :, None]), "give numpy.squeeze"),
+    "deepchecks 486": ((np.array(NAMES)[LABELS], DRAWS), f"such as class_names={NAMES}"),
+    "scikit-learn 6980": ((np.ones(600), DRAWS), "! All labels are 1"),
+    "scikit-learn 21029": ((2 * LABELS - 1, DRAWS), "give class_names, such as [-1, 1]"),
+    "MAPIE 116": ((np.minimum(CLASSES, 1), OF_CLASSES), "! No input has the label '2'"),
+    "MAPIE 295": ((CLASSES + 1, OF_CLASSES), "must hold the classes 0 to 2"),
+    "lm-polygraph 284": ((CLASSES, np.log(OF_CLASSES)), "give scipy.special.softmax of them"),
+    "fewshot_ensemble 5": ((CLASSES, OF_CLASSES / 2), "must add up to 1; along axis 2 sums lie in"),
+    "IntraOrderPreservingCalibration 3": (
+        (LABELS, DRAWS[:, [-1] * 8]),
+        "! all hypotheses of each input are equal",
+    ),
+    "improver 1940": ((LABELS, 1.04 * DRAWS - 0.02), "If this is rounding, give numpy.clip"),
+}
+
+
+@pytest.mark.parametrize("source", BROUGHT)
+@pytest.mark.filterwarnings("ignore:all hypotheses of each input")
+def test_what_others_brought_is_taken_or_told_how(source):
+    (y_true, hypotheses), words = BROUGHT[source]
+    if words[0] == "!":
+        assert words in str(evaluate(y_true, hypotheses))
+        return
+    with pytest.raises(PredictionsError) as caught:
+        evaluate(y_true, hypotheses)
+    assert words in str(caught.value) and len(str(caught.value)) < 500

@@ -261,9 +261,11 @@ def _in_order(array: np.ndarray, n_samples: int, axes: Any, n_names: int | None)
         if len(fitting) != 1:
             nearest = next((o for o in orders if array.shape[o.index("n")] == n_samples), AXES)
             why = f"; as {nearest!r} {_misfit(array, nearest, n_samples, n_names)}"
+            if 1 in array.shape:
+                why = "; it may be an axis of length 1 that is too many: give numpy.squeeze of it"
             if fitting:
-                why = f", and may be {' or '.join(map(repr, fitting))}"
-            raise PredictionsError(f"{seen}, three axes, as several classes have{why}. {_HOW}")
+                why = f", and may be {' or '.join(map(repr, fitting))}. {_HOW}"
+            raise PredictionsError(f"{seen}, three axes, as several classes have{why}")
         axes = fitting[0]
     else:
         axes = str(np.asarray(axes)[()]).strip().casefold()
