@@ -217,7 +217,7 @@ def test_rare_and_absent_classes_are_named():
         ({"prediction": Y}, "prediction is not taken with several classes"),
         ({"label_counts": COUNTS[:, :2]}, "label_counts has shape"),
         ({"axes": "hnc"}, "axes='hnc' says that its axis 1 is the samples"),
-        ({"class_names": ["a"]}, "class_names has 1 names"),
+        ({"class_names": ["a"]}, "it has 3 classes; class_names has 1"),
         ({"n_bins": 351}, "n_bins must be at most 350"),
         ({"groups": np.zeros(700)}, "without two groups"),
         ({"hypotheses": ROWS[:, :, 0], "axes": "nhc"}, "axes is for hypotheses of three axes"),
