@@ -9,6 +9,7 @@ __version__ = "0.1.0"
 __all__ = [
     "ClassEvaluation",
     "Evaluation",
+    "Slices",
     "__version__",
     "adapters",
     "evaluate",
@@ -25,6 +26,8 @@ def __getattr__(name):
         return getattr(import_module("epistemic_calibration.evaluation"), name)
     if name == "ClassEvaluation":
         return import_module("epistemic_calibration._class_evaluation").ClassEvaluation
+    if name == "Slices":
+        return import_module("epistemic_calibration._slices").Slices
     if name == "hypotheses_of":
         return import_module("epistemic_calibration.adapters").hypotheses_of
     if name in ("adapters", "metrics"):
