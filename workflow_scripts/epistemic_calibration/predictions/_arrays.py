@@ -195,7 +195,7 @@ def _label_advice(values: np.ndarray, n_classes: int) -> str:
     if values.dtype.kind == "U":
         return (
             "give class_names, all names in the order of the classes (of scikit-learn, "
-            "model.classes_), such as class_names=" + str(values[:3].tolist())
+            f"model.classes_), such as class_names={values[:3].tolist()}; in a table, write numbers"
         )
     if np.any(values != np.floor(values)):
         return (
