@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-# Standard errors that are beyond chance, also where the best of many orders is asked.
+# Standard errors that are beyond chance.
 _BEYOND = 5.0
 # Labels of a class that say something of it.
 _LEAST = 5
@@ -37,7 +37,9 @@ def order_fault(counts: np.ndarray, y: np.ndarray) -> str:
     # Of each class as much, so that rare ones are heard.
     means, errors = np.array([_mean_and_error(said[y == c]) for c in classes]).T
     by_chance = means.sum() < 3 * np.sqrt(np.square(errors).sum())
-    permuted = _beyond_chance(gain)
+    # The best of all orders that move so many classes is the largest of as many normal variables.
+    n_orders = float(len(classes)) ** np.count_nonzero(best != np.arange(len(best)))
+    permuted = _beyond_chance(gain, np.sqrt(_BEYOND**2 + 2 * np.log(n_orders)))
     if not permuted and not (by_chance and _beyond_chance(among - said)):
         return ""
     agree = 100 * np.mean(counts.argmax(axis=1) == y)
@@ -63,6 +65,6 @@ def _mean_and_error(values: np.ndarray) -> tuple[float, float]:
     return float(values.mean()), float(values.std(ddof=1) / np.sqrt(len(values)))
 
 
-def _beyond_chance(values: np.ndarray) -> bool:
+def _beyond_chance(values: np.ndarray, errors: float = _BEYOND) -> bool:
     mean, error = _mean_and_error(values)
-    return mean > _BEYOND * error > 0
+    return mean > errors * error > 0
