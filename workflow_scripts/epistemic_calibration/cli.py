@@ -20,7 +20,6 @@ from epistemic_calibration import __version__
 if TYPE_CHECKING:
     import numpy as np
 
-    from epistemic_calibration._class_evaluation import ClassEvaluation
     from epistemic_calibration.evaluation import Evaluation
 
 PROG = "epistemic-calibration"
@@ -102,9 +101,12 @@ def build_parser() -> argparse.ArgumentParser:
     plot.add_argument("--output", metavar="PATH", required=True, help=".png, .pdf or .svg")
     _settings(plot)
 
-    compare = _command(commands, "compare", _compare, "tell which of two files errs less")
-    compare.add_argument("first", metavar="A", help=_FILE)
-    compare.add_argument("second", metavar="B", help="another, of the same inputs in their order")
+    compare = _command(
+        commands, "compare", _compare, "put files of the same inputs beside each other"
+    )
+    compare.add_argument(
+        "files", nargs="+", metavar="FILE", help=f"{_FILE}, two or more, of inputs in one order"
+    )
     compare.add_argument("--json", action="store_true", help="print JSON instead of a summary")
     _settings(compare)
 
@@ -193,8 +195,8 @@ _fraction.__name__ = "number"
 def _score(options: argparse.Namespace) -> int:
     output = _checked_output(options.output, (".csv", ".json"))
     result = _evaluated(options)
-    as_json = json.dumps(result.to_dict(), indent=2, ensure_ascii=False, allow_nan=False)
-    print(as_json if options.json else result)
+    as_json = _json(result.to_dict())
+    print(as_json if options.json else _coloured(str(result)))
     if output is not None:
         from epistemic_calibration.files import write_text
 
@@ -239,12 +241,11 @@ def _page(options: argparse.Namespace) -> int:
         names = folders if names[0] == names[1] else names
         page = two_runs_page(*map(read_run, folders), tuple(names))
     else:
-        from epistemic_calibration.evaluation import Evaluation
         from epistemic_calibration.report.page.predictions import predictions_page
 
         (options.file,) = options.paths
         result = _evaluated(options)
-        if not isinstance(result, Evaluation):
+        if result.n_classes > 2:
             raise ValueError(f"{options.file}: page shows predictions of two classes, not of more")
         page = predictions_page(result, Path(options.file).stem)
     write_text(output, page)
@@ -254,19 +255,23 @@ def _page(options: argparse.Namespace) -> int:
 def _compare(options: argparse.Namespace) -> int:
     from epistemic_calibration._comparison import compare
 
-    names = [Path(path).stem for path in (options.first, options.second)]
-    if names[0] == names[1]:
-        names = [options.first, options.second]
-    if names[0] == names[1]:
-        raise UsageError(f"A and B are the same file: {options.first}")
-    files = [_read(path, options) for path in (options.first, options.second)]
+    paths = options.files
+    if len(paths) < 2:
+        raise UsageError(f"compare takes two files or more, got {paths[0]}")
+    names = [Path(path).stem for path in paths]
+    if len(set(names)) < len(names):
+        names = paths
+    if len(set(names)) < len(names):
+        twice = next(path for path in paths if paths.count(path) > 1)
+        raise UsageError(f"the same file is given twice: {twice}")
+    files = [_read(path, options) for path in paths]
     result = compare(
         dict(zip(names, files, strict=True)),
         n_bins=options.n_bins,
         confidence_level=options.confidence_level,
         random_state=options.random_state,
     )
-    print(json.dumps(result.to_dict(), indent=2, ensure_ascii=False) if options.json else result)
+    print(_json(result.to_dict()) if options.json else _coloured(str(result)))
     return 0
 
 
@@ -283,7 +288,7 @@ def _check_method(options: argparse.Namespace) -> int:
     return int(faulty)
 
 
-def _evaluated(options: argparse.Namespace) -> Evaluation | ClassEvaluation:
+def _evaluated(options: argparse.Namespace) -> Evaluation:
     from epistemic_calibration.evaluation import evaluate
 
     arrays = _read(options.file, options)
@@ -306,6 +311,30 @@ def _read(path: str, options: argparse.Namespace) -> dict[str, np.ndarray]:
     from epistemic_calibration.predictions import read_predictions
 
     return read_predictions(path, axes=options.axes, groups=options.groups)
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False)
+
+
+def _on_terminal() -> bool:
+    return sys.stdout.isatty()
+
+
+def _coloured(text: str) -> str:
+    """Return a summary with conclusions in bold and warnings in yellow, where it is for a terminal.
+
+    See https://no-color.org.
+    """
+    plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
+    if plain or not _on_terminal():
+        return text
+    lines, style = [], ""
+    for line in text.splitlines():
+        if not line.startswith("  ") or not line.strip():
+            style = {"→": "\033[1m", "!": "\033[33m"}.get(line[:1], "")
+        lines.append(f"{style}{line}\033[0m" if style else line)
+    return "\n".join(lines)
 
 
 def _checked_output(path: str | None, suffixes: Sequence[str]) -> Path | None:

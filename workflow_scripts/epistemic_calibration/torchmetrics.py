@@ -22,7 +22,7 @@ except ModuleNotFoundError as error:
     ) from None
 
 from epistemic_calibration import metrics
-from epistemic_calibration.evaluation import LEAST_SAMPLES, numbers_of_bins
+from epistemic_calibration._estimates import LEAST_SAMPLES, numbers_of_bins
 from epistemic_calibration.metrics._validation import check_fraction, check_positive_integer
 
 __all__ = ["EpistemicCalibrationError"]

@@ -171,6 +171,8 @@ def error_ranking(
     Geifman and El-Yaniv, 2017, "Selective classification for deep neural networks".
     Traub et al., 2024, "Overcoming common flaws in the evaluation of selective classification
     systems", arXiv 2407.01032.
+    Hanley and McNeil, 1982, "The meaning and use of the area under a receiver operating
+    characteristic (ROC) curve".
     DeLong, DeLong and Clarke-Pearson, 1988, "Comparing the areas under two or more correlated
     receiver operating characteristic curves".
     Korn and Graubard, 1998, "Confidence intervals for proportions with small expected number of
@@ -255,12 +257,18 @@ def errors_and_doubt(
     return ((p > 0.5) != (sample.y == 1)).astype(np.float64), np.minimum(p, 1 - p)
 
 
+def check_kind(kind: Kind) -> Kind:
+    """Return the kind of an uncertainty, or raise ValueError where there is no such kind."""
+    if kind not in get_args(Kind):
+        raise ValueError(f"kind_of_uncertainty must be one of {get_args(Kind)}, got {kind!r}")
+    return kind
+
+
 def uncertainty_of(hypotheses: np.ndarray, kind: Kind) -> np.ndarray:
     """Return EU of a kind of hypotheses that are checked, shape (n_samples,)."""
     from scipy.special import entr
 
-    if kind not in get_args(Kind):
-        raise ValueError(f"kind_of_uncertainty must be one of {get_args(Kind)}, got {kind!r}")
+    check_kind(kind)
     of_classes = hypotheses.ndim == 3
     found = np.empty(len(hypotheses))
     for block in row_blocks(hypotheses.reshape(len(hypotheses), -1)):
@@ -400,13 +408,32 @@ def rank_errors(
     )
 
 
+def difference_kept(
+    first: tuple[np.ndarray, np.ndarray],
+    second: tuple[np.ndarray, np.ndarray],
+    groups: np.ndarray,
+    level: float,
+) -> Estimate:
+    """Return how many errors more one predictor keeps at 90 % than another, of the same inputs.
+
+    Parameters
+    ----------
+    first, second : tuple of ndarray of shape (n_samples,)
+        Errors, 0 and 1, and what orders the inputs.
+    """
+    weights = _weights(len(groups))[:1]
+    a, b = (_contributions(error, _Order(key), weights)[0][0] for error, key in (first, second))
+    wrong = np.maximum(first[0], second[0])
+    return _Rare(wrong, groups, level).kept_difference(a - b, COVERAGES[0])
+
+
 def _ranked(
     summary: Any, order: _Order, values: np.ndarray, ideal: np.ndarray | None
 ) -> RankedErrors:
     areas = [_mean(values[i]) for i in (-2, -1)]
     excess = [math.nan] * 2
     if ideal is not None:
-        excess = [max(round(a - float(i), 15), 0.0) for a, i in zip(areas, ideal[-2:], strict=True)]
+        excess = [max(a - float(i), 0.0) for a, i in zip(areas, ideal[-2:], strict=True)]
     return RankedErrors(
         *(summary.kept(values[i], c) for i, c in enumerate(COVERAGES)),
         *(Estimate(a, math.nan, math.nan, math.nan, summary.level) for a in areas),
@@ -417,7 +444,8 @@ def _ranked(
 
 def _mean(values: np.ndarray) -> float:
     # What is 0 must not be 1e-17.
-    return round(float(values.mean()), 15)
+    value = float(values.mean())
+    return value if abs(value) > 1e-13 else 0.0
 
 
 class _Means:
@@ -508,7 +536,10 @@ class _Rare:
         value, moved = self._auroc(order, of_augrc)
         if self.n_wrong < 2:
             return Estimate(value, math.nan, 0.0, 1.0, self.level)
-        variance, half = self._student(self._sums(moved), least_freedom=False)
+        # As if two more errors were spread as Hanley and McNeil have it: of few errors all may have
+        # the same uncertainty, which says little of others.
+        spread = value * (1 - value) ** 2 / (2 - value) / self.n_wrong
+        variance, half = self._student(self._sums(moved), least_freedom=True, spread=spread)
         edge = 0.5 / len(moved)
         inside = min(max(value, edge), 1 - edge)
         logit, half = math.log(inside / (1 - inside)), half / (inside * (1 - inside))
@@ -536,15 +567,18 @@ class _Rare:
         moved = (self.error - rate) * of_rate - (of_augrc - of_augrc.mean())
         return value, moved / (rate * (1 - rate))
 
-    def _student(self, sums: np.ndarray, *, least_freedom: bool) -> tuple[float, float]:
+    def _student(
+        self, sums: np.ndarray, *, least_freedom: bool, spread: float = 0.0
+    ) -> tuple[float, float]:
         """Return variance and half width, of two groups with errors or more."""
-        variance = float(sums @ sums)
-        if variance == 0:
-            return 0.0, 0.0
-        freedom = max(variance**2 / float((sums**4).sum()) - 1, 1.0)
-        if least_freedom:
-            freedom = min(freedom, self.n_wrong - 1)
-        variance *= self.n_wrong / (self.n_wrong - 1)
+        m, variance = self.n_wrong, float(sums @ sums)
+        freedom = m - 1.0
+        if variance > 0:
+            freedom = max(variance**2 / float((sums**4).sum()) - 1, 1.0)
+            freedom = min(freedom, m - 1) if least_freedom else freedom
+        variance *= m / (m - 1)
+        if spread > 0:
+            variance = (m * variance + 2 * spread) / (m + 2)
         return variance, self._t(freedom) * math.sqrt(variance)
 
     def _within(self, value: float, standard_error: float, half: float) -> Estimate:
