@@ -11,7 +11,7 @@ from scipy.stats import norm
 from sklearn.metrics import accuracy_score
 
 from epistemic_calibration import evaluate, metrics
-from epistemic_calibration._comparison import compare
+from epistemic_calibration._comparison import Comparison, compare
 from epistemic_calibration.predictions import as_predictions
 
 NAMES = ["cat", "dog", "eel"]
@@ -260,6 +260,11 @@ def test_the_ranking_of_classes_is_that_of_the_metric(result):
 # Comparisons.
 
 
+def compared(files) -> Comparison:
+    """Compare predictions, which give what `evaluate` takes."""
+    return compare({name: evaluate(**p) for name, p in files.items()})
+
+
 def test_comparison_is_that_of_the_tasks():
     y, better, _ = predictor(700)
     files = {
@@ -267,7 +272,7 @@ def test_comparison_is_that_of_the_tasks():
         "b": as_predictions(y, better**3 / np.sum(better**3, axis=2, keepdims=True)),
         "c": as_predictions(y, better[:, :3]),
     }
-    found = compare(files)
+    found = compared(files)
     assert "a is better calibrated than b, on average over classes" in found.judgement[0]
     assert "50" not in str(found).splitlines()[-1] and "each and class" in str(found)
     assert list(found.pairs) == [("a", "b"), ("a", "c"), ("b", "c")]
@@ -302,13 +307,13 @@ def test_to_be_calibrated_is_not_to_err_less():
     y = (rng.random(3000) < p).astype(int)
     sharp = np.clip(p[:, None] + [-0.2, 0.0, 0.2] + 0.1 * np.sign(p - 0.5)[:, None], 0, 1)
     files = {"sharp": sharp, "constant": np.full((3000, 3), 0.5)}
-    found = compare({n: as_predictions(y, rows) for n, rows in files.items()})
+    found = compared({n: as_predictions(y, rows) for n, rows in files.items()})
     (sentence,) = found.judgement
     assert sentence.startswith("constant is better calibrated than sharp")
     assert "but sharp has the lower Brier score" in sentence and "errs less" not in str(found)
     assert max(map(len, str(found).splitlines())) <= 80
     names = {"a" * 60: sharp, "b" * 60: sharp[:, :2]}
-    wide = compare({n: as_predictions(y, rows) for n, rows in names.items()})
+    wide = compared({n: as_predictions(y, rows) for n, rows in names.items()})
     assert all(len(line) <= 80 for line in str(wide).splitlines() if line.startswith("…"))
 
 
@@ -319,15 +324,15 @@ def test_comparison_knows_groups_and_refuses_others():
     y, rows = y[of_copy], rows[of_copy]
     first = as_predictions(y, rows, groups=of_copy)
     second = as_predictions(y, rows[:, :3], groups=np.arange(350)[::-1][of_copy])
-    found = compare({"a": first, "b": second})
+    found = compared({"a": first, "b": second})
     assert "700 inputs in 350 groups" in str(found)
     other = as_predictions(y, rows, groups=np.arange(700) // 4)
     with pytest.raises(ValueError, match="a and b differ in which inputs are of one group"):
-        compare({"a": first, "b": other})
+        compared({"a": first, "b": other})
     named = as_predictions(y, rows, groups=of_copy, class_names=NAMES)
     with pytest.raises(ValueError, match=r"the classes of a are .*'cat'"):
-        compare({"a": named, "b": first})
+        compared({"a": named, "b": first})
     binary = as_predictions((y > 0).astype(int), rows[:, :, 0], groups=of_copy)
     with pytest.raises(ValueError, match="a has 3 classes and b has 2"):
-        compare({"a": first, "b": binary})
-    assert compare({"a": binary, "b": binary | {}}).evaluations["b"].n_groups == 350
+        compared({"a": first, "b": binary})
+    assert compared({"a": binary, "b": binary | {}}).evaluations["b"].n_groups == 350

@@ -294,6 +294,10 @@ def test_the_order_of_the_uncertainty_is_judged():
     assert "but less well than the prediction itself" in ranked_by(less, y, rows)
     assert "and better than the prediction" in ranked_by(abs(y - p), y, rows)
     assert "cannot be seen" in ranked_by(rng.random(4000), y, rows)
+    # Half of the sure ones in another order: at 90 % nothing changes.
+    other = np.where(p * (1 - p) < 0.15, rng.uniform(0, 0.15, 4000), p * (1 - p))
+    judged = ranked_by(other, y, rows)
+    assert "but less well than the prediction itself over all coverages" in judged
     assert "small where it errs" in ranked_by(1 - p * (1 - p), y, rows)
     assert "No prediction is wrong" in ranked_by(p, (p > 0.5).astype(int), rows)
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from epistemic_calibration import metrics
-from epistemic_calibration._estimates import LEAST_SAMPLES, Inputs, numbers_of_bins, units_of
+from epistemic_calibration._estimates import LEAST_SAMPLES, Inputs
 from epistemic_calibration._evaluation_text import (
     decimals,
     in_points,
@@ -22,11 +22,10 @@ from epistemic_calibration._evaluation_text import (
     shown,
     width,
 )
-from epistemic_calibration.evaluation import Evaluation, evaluate, plain
+from epistemic_calibration.evaluation import Evaluation, plain
 from epistemic_calibration.metrics import ErrorDifference, Estimate
 from epistemic_calibration.metrics._classes import ClassSample
 from epistemic_calibration.metrics._clusters import mean_of_groups
-from epistemic_calibration.metrics._groups import check_groups
 from epistemic_calibration.metrics.ranking import difference_kept, errors_and_doubt
 
 
@@ -163,7 +162,7 @@ def _sentence(a: str, b: str, pair: Pair, p_adjusted: float, e: Evaluation) -> s
     else:
         first, second = (a, b) if brier.estimate < 0 else (b, a)
         apart = shown(brier)
-        but = "but" if better == second else "and"
+        but = "and" if better == first else "but"
         text += f"; {but} {first} has the lower Brier score (difference {apart})"
     if kept is not None and not kept.ci_low <= 0 <= kept.ci_high:
         fewer = a if kept.estimate < 0 else b
@@ -172,86 +171,57 @@ def _sentence(a: str, b: str, pair: Pair, p_adjusted: float, e: Evaluation) -> s
     return text + "."
 
 
-def compare(
-    predictors: Mapping[str, Mapping[str, np.ndarray]],
-    *,
-    n_bins: int | None = None,
-    confidence_level: float = 0.95,
-    random_state: int = 0,
-) -> Comparison:
+def compare(evaluations: Mapping[str, Evaluation]) -> Comparison:
     """Compare two predictors or more of the same inputs.
 
     Parameters
     ----------
-    predictors : mapping from name to mapping
-        Two or more, each as `read_predictions` returns them.
-    n_bins, confidence_level, random_state
-        As in `evaluate`.
+    evaluations : mapping from name to Evaluation
+        Two or more, with the same settings.
 
     Raises
     ------
     ValueError
         If they have other labels, classes or groups, or fewer than 11 inputs, or groups of them.
     """
-    n = _same_inputs(predictors)
-    _same_classes(predictors)
-    groups = _same_groups(predictors)
-    units = units_of(groups, n)[1]
-    if units < LEAST_SAMPLES:
-        what = "inputs" if groups is None else "groups"
-        raise ValueError(f"a comparison takes {LEAST_SAMPLES} {what} or more, got {units}")
-    bins = numbers_of_bins(n_bins, units)[0]
-    evaluations = {
-        name: _evaluated(p, groups, n_bins, confidence_level, random_state)
-        for name, p in predictors.items()
-    }
+    (first, a), *others = evaluations.items()
+    for name, b in others:
+        _check_alike(first, a, name, b)
+    if a.tece is None:
+        what = "inputs" if a.n_groups is None else "groups"
+        got = a.n_samples if a.n_groups is None else a.n_groups
+        raise ValueError(f"a comparison takes {LEAST_SAMPLES} {what} or more, got {got}")
+    groups, level, seed = a._inputs.groups, a.confidence_level, a.random_state
     tasks = {name: _tasks(e._inputs) for name, e in evaluations.items()}
+    n_bins = min(e.n_bins for e in evaluations.values())
     differences = metrics.compare_mean_corrected_errors(
-        [task.y for task in next(iter(tasks.values()))],
+        [task.y for task in tasks[first]],
         {name: [task.mean for task in of_predictor] for name, of_predictor in tasks.items()},
         {
-            name: [
-                task.bins(n_bins=bins, binning="nested", random_state=random_state)
-                for task in of_predictor
-            ]
+            name: [t.bins(n_bins=n_bins, binning="nested", random_state=seed) for t in of_predictor]
             for name, of_predictor in tasks.items()
         },
-        random_state=random_state,
-        confidence_level=confidence_level,
+        random_state=seed,
+        confidence_level=level,
         groups=groups,
     )
-    pairs = {}
-    for a, b in combinations(evaluations, 2):
-        first, second = evaluations[a]._inputs, evaluations[b]._inputs
-        clusters = check_groups(groups, np.ones(n, dtype=bool))
+    clusters, pairs = a._inputs.clusters, {}
+    for pair in combinations(evaluations, 2):
+        both = [evaluations[name] for name in pair]
+        losses = [_losses(e._inputs) for e in both]
         kept = None
-        if evaluations[a].ranking is not None and evaluations[b].ranking is not None:
-            kept = _difference_kept(first, second, clusters, confidence_level)
-        brier = _losses(first) - _losses(second)
-        pairs[a, b] = Pair(
-            calibration=differences[a, b],
-            brier=mean_of_groups(brier, clusters, confidence_level),
+        if all(e.ranking is not None for e in both):
+            ranked = [
+                (errors_and_doubt(i.sample, i.prediction)[0], i.ranking_key)
+                for i in (e._inputs for e in both)
+            ]
+            kept = difference_kept(*ranked, clusters, level)
+        pairs[pair] = Pair(
+            calibration=differences[pair],
+            brier=mean_of_groups(losses[0] - losses[1], clusters, level),
             kept_error_90=kept,
         )
-    return Comparison(evaluations, pairs)
-
-
-def _evaluated(
-    predictor: Mapping[str, np.ndarray], groups: np.ndarray | None, n_bins: int | None, *settings
-) -> Evaluation:
-    level, random_state = settings
-    arrays = {k: v for k, v in predictor.items() if k not in ("y_true", "hypotheses", "groups")}
-    axes = {"axes": "nhc"} if predictor["hypotheses"].ndim == 3 else {}
-    return evaluate(
-        predictor["y_true"],
-        predictor["hypotheses"],
-        **arrays,
-        **axes,
-        groups=groups,
-        n_bins=n_bins,
-        confidence_level=level,
-        random_state=random_state,
-    )
+    return Comparison(dict(evaluations), pairs)
 
 
 def _losses(inputs: Inputs) -> np.ndarray:
@@ -261,57 +231,28 @@ def _losses(inputs: Inputs) -> np.ndarray:
     return (inputs.sample.y - inputs.prediction) ** 2
 
 
-def _difference_kept(first: Inputs, second: Inputs, groups: np.ndarray, level: float) -> Estimate:
-    parts = [(errors_and_doubt(i.sample, i.prediction)[0], i.ranking_key) for i in (first, second)]
-    return difference_kept(*parts, groups, level)
-
-
-def _same_inputs(predictors: Mapping[str, Mapping[str, np.ndarray]]) -> int:
-    """Return the number of inputs."""
-    (first, a), *others = predictors.items()
-    n = len(a["y_true"])
-    for name, b in others:
-        if len(b["y_true"]) != n:
-            raise ValueError(
-                f"{first} has {n} inputs and {name} has {len(b['y_true'])}: they must be the same"
-            )
-    return n
-
-
-def _same_classes(predictors: Mapping[str, Mapping[str, np.ndarray]]) -> None:
-    (first, a), *others = predictors.items()
-
-    def number_of(p: Mapping[str, np.ndarray]) -> int:
-        return p["hypotheses"].shape[2] if p["hypotheses"].ndim == 3 else 2
-
-    for name, b in others:
-        if number_of(a) != number_of(b):
-            raise ValueError(f"{first} has {number_of(a)} classes and {name} has {number_of(b)}")
-        names = [list(map(str, p["class_names"])) for p in (a, b) if "class_names" in p]
-        if len(names) == 2 and names[0] != names[1]:
-            raise ValueError(
-                f"the classes of {first} are {names[0][:5]} and those of {name} {names[1][:5]}: "
-                f"they must be the same in the same order"
-            )
-        if differ := np.count_nonzero(a["y_true"] != b["y_true"]):
-            raise ValueError(
-                f"{first} and {name} differ in {differ} of {len(a['y_true'])} labels: they must "
-                f"have the same inputs in the same order"
-            )
-
-
-def _same_groups(predictors: Mapping[str, Mapping[str, np.ndarray]]) -> np.ndarray | None:
-    """Return the groups that some or all have."""
-    named = [(name, p["groups"]) for name, p in predictors.items() if "groups" in p]
-    if not named:
-        return None
-    (first, groups), *others = named
-    for name, labels in others:
-        # Both are numbered in the order of their values, which may differ.
-        together = len(np.unique(np.stack([groups, labels]), axis=1).T)
-        if any(len(np.unique(one)) != together for one in (groups, labels)):
-            raise ValueError(f"{first} and {name} differ in which inputs are of one group")
-    return groups
+def _check_alike(first: str, a: Evaluation, name: str, b: Evaluation) -> None:
+    if b.n_samples != a.n_samples:
+        raise ValueError(
+            f"{first} has {a.n_samples} inputs and {name} has {b.n_samples}: they must be the same"
+        )
+    if b.n_classes != a.n_classes:
+        raise ValueError(f"{first} has {a.n_classes} classes and {name} has {b.n_classes}")
+    if a.class_names and b.class_names and a.class_names != b.class_names:
+        raise ValueError(
+            f"the classes of {first} are {list(a.class_names[:5])} and those of {name} "
+            f"{list(b.class_names[:5])}: they must be the same in the same order"
+        )
+    if differ := np.count_nonzero(a._inputs.sample.y != b._inputs.sample.y):
+        raise ValueError(
+            f"{first} and {name} differ in {differ} of {a.n_samples} labels: they must have the "
+            f"same inputs in the same order"
+        )
+    # Both are numbered in the order of their values, which may differ.
+    both = np.stack([a._inputs.clusters, b._inputs.clusters])
+    together = len(np.unique(both, axis=1).T)
+    if any(len(np.unique(labels)) != together for labels in both):
+        raise ValueError(f"{first} and {name} differ in which inputs are of one group")
 
 
 def _tasks(inputs: Inputs) -> list[metrics.Sample]:

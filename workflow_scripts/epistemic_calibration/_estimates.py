@@ -283,34 +283,6 @@ def _controls(inputs: Inputs) -> dict[str, dict[str, Estimate]]:
 # --- Numbers that both share
 
 
-def default_n_bins(n_samples: int) -> int:
-    """Return the bins of the corrected TECE that `evaluate` takes by default.
-
-    Examples
-    --------
-    >>> [default_n_bins(n) for n in (15, 300, 10_000)]
-    [1, 15, 50]
-    """
-    return min(50, max(1, n_samples // 20))
-
-
-def check_n_bins(n_bins: int, n_samples: int) -> int:
-    """Return a number of bins.
-
-    Raises
-    ------
-    ValueError
-        If it is not an integer >= 1, or bins would have fewer than two of the inputs.
-    """
-    n_bins = check_positive_integer(n_bins, name="n_bins")
-    if n_bins > max(1, n_samples // 2):
-        raise ValueError(
-            f"n_bins must be at most {max(1, n_samples // 2)}, two inputs in each bin, for "
-            f"{n_samples} inputs; got {n_bins}"
-        )
-    return n_bins
-
-
 def units_of(groups: np.ndarray | None, n_samples: int) -> tuple[int | None, int]:
     """Return the number of groups 0, 1, ..., if any, and of independent units: them, or inputs."""
     if groups is None:
@@ -320,9 +292,26 @@ def units_of(groups: np.ndarray | None, n_samples: int) -> tuple[int | None, int
 
 
 def numbers_of_bins(n_bins: int | None, n_samples: int) -> tuple[int, int]:
+    """Return the bins of the corrected TECE, by default one for 20 inputs, and those of EECE.
+
+    Raises
+    ------
+    ValueError
+        If ``n_bins`` is not an integer >= 1, or bins would have fewer than two of the inputs.
+
+    Examples
+    --------
+    >>> [numbers_of_bins(None, n) for n in (15, 300, 10_000)]
+    [(1, 1), (15, 30), (50, 100)]
+    """
     if n_bins is None:
-        return default_n_bins(n_samples), min(100, max(1, n_samples // 10))
-    n_bins = check_n_bins(n_bins, n_samples)
+        return min(50, max(1, n_samples // 20)), min(100, max(1, n_samples // 10))
+    n_bins = check_positive_integer(n_bins, name="n_bins")
+    if n_bins > max(1, n_samples // 2):
+        raise ValueError(
+            f"n_bins must be at most {max(1, n_samples // 2)}, two inputs in each bin, for "
+            f"{n_samples} inputs; got {n_bins}"
+        )
     return n_bins, 2 * n_bins
 
 

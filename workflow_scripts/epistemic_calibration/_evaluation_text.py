@@ -6,6 +6,7 @@ People read points, 100·√ of a squared error of a probability, and percent.
 from __future__ import annotations
 
 import math
+import re
 import shutil
 import textwrap
 from collections.abc import Iterator
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from epistemic_calibration.evaluation import Evaluation
 
 _LABEL = 30
+_GLUE = "\N{NO-BREAK SPACE}"
 _TEST_LABELS = {
     "epistemic_calibration": "calibrated",
     "mean_calibration": "mean calibrated",
@@ -106,8 +108,8 @@ def _size(e: Evaluation) -> Iterator[str]:
     yield _line("  that is reported", in_points(said) + factor)
     if second is None:
         if e.share_bounds is not None:
-            low, high = map(_share, e.share_bounds)
-            yield _line("Share that is reported", f"{low} to {high} (100 % is right)")
+            share = _range(*e.share_bounds)
+            yield _line("Share that is reported", f"{share} (100 % is right)")
         return
     yield _line("Share that is reported", f"{in_percent(second.share)} (100 % is right)")
     if not math.isnan(second.slope.estimate):
@@ -290,7 +292,8 @@ def on_size(e: Evaluation) -> str:
     return (
         f"The size of the uncertainty cannot be told from one label per input: it says "
         f"{points(said.estimate)} points at one input, and the error may be {points(at_least)} to "
-        f"{points(at_most.ci_high)}. Several labels ({several}) would tell."
+        f"{points(at_most.ci_high)}, a share of {_range(*e.share_bounds)}. Several labels "
+        f"({several}) would tell."
     )
 
 
@@ -355,13 +358,19 @@ def on_ranking(e: Evaluation) -> str:
         return f"The uncertainty is small where it errs: {numbers}."
     if not auroc.ci_low > 0.5:
         return f"That the uncertainty tells errors from what is right cannot be seen: {numbers}."
-    apart = r.difference.augrc
+    at_90, over_all = map(_side, (d, r.difference.augrc))
     than = "as well as the prediction itself, as far as can be told"
-    if apart.ci_low > 0:
-        than = "but less well than the prediction itself"
-    elif apart.ci_high < 0:
-        than = "and better than the prediction itself"
+    if at_90 or over_all:
+        worse = (at_90 or over_all) > 0
+        where = "" if at_90 == over_all else " at 90 %" if at_90 else " over all coverages"
+        how = "but less well than" if worse else "and better than"
+        than = f"{how} the prediction itself{where}"
     return f"The uncertainty tells where it errs, {than}: {numbers}."
+
+
+def _side(value: Any) -> int:
+    """Return the sign of a difference that its interval knows, or 0."""
+    return (value.ci_low > 0) - (value.ci_high < 0)
 
 
 # --- Numbers
@@ -425,9 +434,13 @@ def in_percent(value: Any) -> str:
     return f"{middle} % {interval}"
 
 
+def _range(low: float, high: float) -> str:
+    return f"{_share(low)} {'or more' if math.isinf(high) else f'to {_share(high)}'}"
+
+
 def _share(value: float) -> str:
     if not math.isfinite(value):
-        return "no limit" if value > 0 else "unknown"
+        return "∞" if value > 0 else "—"
     return f"{float(f'{100 * value:.3g}'):,.0f} %" if value >= 0.1 else f"{100 * value:.2g} %"
 
 
@@ -471,15 +484,16 @@ def inputs_of(e: Any) -> str:
 
 
 def sentences(text: str, start: str = "→ ") -> list[str]:
-    # A sign stays beside its number.
-    text = text.replace(" %", "\N{NO-BREAK SPACE}%")
-    lines = textwrap.wrap(text, width(), initial_indent=start, subsequent_indent="  ")
-    return [line.replace("\N{NO-BREAK SPACE}", " ") for line in lines]
+    return _wrapped(text, start=start)
 
 
-def _wrapped(text: str, indent: int = 2) -> list[str]:
-    # Blanks in a row stand between columns.
-    return textwrap.wrap(text, width(), subsequent_indent=" " * indent)
+def _wrapped(text: str, indent: int = 2, *, start: str = "") -> list[str]:
+    # Signs stay beside their numbers, and intervals are not broken.
+    glued = re.sub(r" %|\[[^]]*\]|\bp [=≤] ", lambda found: found[0].replace(" ", _GLUE), text)
+    lines = textwrap.wrap(
+        glued, width(), initial_indent=start, subsequent_indent=" " * indent, break_on_hyphens=False
+    )
+    return [line.replace(_GLUE, " ") for line in lines]
 
 
 def _line(label: str, text: str) -> str:

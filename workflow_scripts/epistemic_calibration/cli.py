@@ -32,6 +32,9 @@ Both may hold `prediction` and `epistemic_uncertainty`, where the model reports 
 labels per input as `n_positive` and `n_labels`, and `groups`, equal for inputs that go together. Of
 several classes, in an .npz, `hypotheses` have three axes, samples, hypotheses and classes, and
 `label_counts` (n_samples, n_classes) are several labels per input.
+
+A hypothesis is a member of an ensemble, a posterior draw, or a pass. The share of the error that is
+reported is what forecasters call the squared spread-skill ratio.
 """
 #: What `evaluate` takes from a file.
 _ARRAYS = (
@@ -152,6 +155,13 @@ def _settings(parser: argparse.ArgumentParser) -> None:
         "in hnc (default: told apart by length and sums)",
     )
     parser.add_argument(
+        "--kind-of-uncertainty",
+        choices=("variance", "mutual_information", "expected_entropy"),
+        default="variance",
+        help="what epistemic_uncertainty is, or what of the hypotheses ranks errors (default: "
+        "variance)",
+    )
+    parser.add_argument(
         "--n-bins",
         type=_positive,
         metavar="N",
@@ -194,7 +204,7 @@ _fraction.__name__ = "number"
 
 def _score(options: argparse.Namespace) -> int:
     output = _checked_output(options.output, (".csv", ".json"))
-    result = _evaluated(options)
+    result = _evaluated(options.file, options)
     as_json = _json(result.to_dict())
     print(as_json if options.json else _coloured(str(result)))
     if output is not None:
@@ -213,7 +223,7 @@ def _plot(options: argparse.Namespace) -> int:
         raise UsageError(
             "plot needs matplotlib: pip install 'epistemic-calibration[plot]'"
         ) from None
-    _evaluated(options).plot(output)
+    _evaluated(options.file, options).plot(output)
     return 0
 
 
@@ -244,7 +254,7 @@ def _page(options: argparse.Namespace) -> int:
         from epistemic_calibration.report.page.predictions import predictions_page
 
         (options.file,) = options.paths
-        result = _evaluated(options)
+        result = _evaluated(options.file, options)
         if result.n_classes > 2:
             raise ValueError(f"{options.file}: page shows predictions of two classes, not of more")
         page = predictions_page(result, Path(options.file).stem)
@@ -264,12 +274,8 @@ def _compare(options: argparse.Namespace) -> int:
     if len(set(names)) < len(names):
         twice = next(path for path in paths if paths.count(path) > 1)
         raise UsageError(f"the same file is given twice: {twice}")
-    files = [_read(path, options) for path in paths]
     result = compare(
-        dict(zip(names, files, strict=True)),
-        n_bins=options.n_bins,
-        confidence_level=options.confidence_level,
-        random_state=options.random_state,
+        {name: _evaluated(path, options) for name, path in zip(names, paths, strict=True)}
     )
     print(_json(result.to_dict()) if options.json else _coloured(str(result)))
     return 0
@@ -288,10 +294,10 @@ def _check_method(options: argparse.Namespace) -> int:
     return int(faulty)
 
 
-def _evaluated(options: argparse.Namespace) -> Evaluation:
+def _evaluated(path: str, options: argparse.Namespace) -> Evaluation:
     from epistemic_calibration.evaluation import evaluate
 
-    arrays = _read(options.file, options)
+    arrays = _read(path, options)
     axes = {"axes": "nhc"} if arrays["hypotheses"].ndim == 3 else {}
     try:
         return evaluate(
@@ -299,12 +305,13 @@ def _evaluated(options: argparse.Namespace) -> Evaluation:
             arrays["hypotheses"],
             **{name: arrays[name] for name in _ARRAYS if name in arrays},
             **axes,
+            kind_of_uncertainty=options.kind_of_uncertainty,
             n_bins=options.n_bins,
             confidence_level=options.confidence_level,
             random_state=options.random_state,
         )
     except ValueError as error:
-        raise ValueError(f"{options.file}: {error}") from error
+        raise ValueError(f"{path}: {error}") from error
 
 
 def _read(path: str, options: argparse.Namespace) -> dict[str, np.ndarray]:

@@ -401,6 +401,12 @@ def evaluate(
         n_labels or lack one of the two, a bin would have fewer than two inputs, or something is
         given that several classes do not take.
 
+    Notes
+    -----
+    A hypothesis is a member of an ensemble, a posterior draw, or a pass; the share of the error
+    that is reported is the squared spread–skill ratio, c_H·E[EU]/E[(p* − Δ)²] with c_H =
+    (H + 1)/(H − 1) for H draws.
+
     See Also
     --------
     metrics.split_epistemic_calibration_error, metrics.decompose_eece, \

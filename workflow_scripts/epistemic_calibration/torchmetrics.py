@@ -40,7 +40,8 @@ class EpistemicCalibrationError(Metric):
     Parameters
     ----------
     details : bool, default False
-        Return a dictionary with intervals, the parts of TECE, and EECE, instead of a number.
+        Return a dictionary with intervals, the parts of TECE, EECE, and how the variance of the
+        hypotheses ranks errors, instead of a number.
     n_bins : int, optional
         Bins, as in `evaluate`, by default as many as there.
     confidence_level : float in (0, 1), default 0.95
@@ -180,6 +181,9 @@ class EpistemicCalibrationError(Metric):
             "eece_dispersion": eece.dispersion,
             "eece_noise_floor": eece.noise_floor,
         }
+        ranking = metrics.error_ranking(target, hypotheses)
+        kept = (r.kept_error_90.estimate for r in (ranking.by_uncertainty, ranking.by_prediction))
+        values |= zip(_RANKED, (ranking.error.estimate, *kept), strict=True)
         parts = (split.total, split.mean_miscalibration, split.epistemic_dependence)
         for name, part in zip(_WITH_INTERVALS, parts, strict=True):
             ends = (part.estimate, part.ci_low, part.ci_high)
@@ -197,7 +201,9 @@ class EpistemicCalibrationError(Metric):
 
 
 _WITH_INTERVALS = ("tece_corrected", "mean_miscalibration", "epistemic_dependence")
+_RANKED = ("error_rate", "kept_error_90", "kept_error_90_by_prediction")
 _NAMES = (
+    *_RANKED,
     *(f"{name}{end}" for name in _WITH_INTERVALS for end in ("", "_ci_low", "_ci_high")),
     "tece_noise_floor",
     "tece_minimum_detectable",

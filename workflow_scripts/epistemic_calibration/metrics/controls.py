@@ -49,7 +49,7 @@ def control_estimates(
     >>> import numpy as np
     >>> error, eu, mean = np.array([[0.0, 0.5], [0.1, 0.1], [0.2, 0.5]])
     >>> found = control_estimates([error], [eu], [mean], np.arange(2))
-    >>> round(found["constant"]["share"].estimate, 3), found["product"]["share"].estimate
+    >>> round(found["constant"]["share"].estimate, 3), round(found["product"]["share"].estimate, 3)
     (0.4, 0.82)
     """
     errors, said, means = (np.stack(list(values)) for values in (error, uncertainty, mean))

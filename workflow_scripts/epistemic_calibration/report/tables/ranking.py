@@ -105,5 +105,6 @@ def make(
 def _cell(values: np.ndarray, digits: int) -> str:
     if np.isnan(values).any():
         return MISSING
-    shown = [f"{value:.{digits}f}".replace("-", "−") for value in values]
+    # Nor is 0 negative.
+    shown = [f"{np.round(value, digits) + 0.0:.{digits}f}".replace("-", "−") for value in values]
     return shown[0] if len(shown) == 1 else f"{shown[0]} [{shown[1]}, {shown[2]}]"
