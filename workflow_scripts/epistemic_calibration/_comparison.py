@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from epistemic_calibration import metrics
-from epistemic_calibration._estimates import LEAST_SAMPLES, Inputs
+from epistemic_calibration._estimates import LEAST_SAMPLES, Evaluated
 from epistemic_calibration._evaluation_text import (
     decimals,
     in_points,
@@ -224,7 +224,7 @@ def compare(evaluations: Mapping[str, Evaluation]) -> Comparison:
     return Comparison(dict(evaluations), pairs)
 
 
-def _losses(inputs: Inputs) -> np.ndarray:
+def _losses(inputs: Evaluated) -> np.ndarray:
     """Return the squared loss of every input, a sum over three classes or more."""
     if isinstance(inputs.sample, ClassSample):
         return np.square(inputs.sample.error()).sum(axis=1)
@@ -255,7 +255,7 @@ def _check_alike(first: str, a: Evaluation, name: str, b: Evaluation) -> None:
         raise ValueError(f"{first} and {name} differ in which inputs are of one group")
 
 
-def _tasks(inputs: Inputs) -> list[metrics.Sample]:
+def _tasks(inputs: Evaluated) -> list[metrics.Sample]:
     """Return the task, or one for each class against all others."""
     sample = inputs.sample
     if not isinstance(sample, ClassSample):

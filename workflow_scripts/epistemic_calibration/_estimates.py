@@ -27,7 +27,7 @@ ECE_N_BINS = 10
 
 
 @dataclass(frozen=True)
-class Inputs:
+class Evaluated:
     """What is evaluated, and how.
 
     Attributes
@@ -91,7 +91,7 @@ class Inputs:
         return len(np.unique(self.clusters[kept])) >= LEAST_SAMPLES
 
 
-def two_classes(inputs: Inputs, n_bins: int | None) -> dict[str, Any]:
+def two_classes(inputs: Evaluated, n_bins: int | None) -> dict[str, Any]:
     """Return the attributes of an `Evaluation` of labels 0 and 1."""
     sample, own, groups, level = inputs.sample, inputs.prediction, inputs.groups, inputs.level
     n_groups, n_units = units_of(groups, len(sample))
@@ -149,7 +149,7 @@ def two_classes(inputs: Inputs, n_bins: int | None) -> dict[str, Any]:
     }
 
 
-def several_classes(inputs: Inputs, names: list[str], n_bins: int | None) -> dict[str, Any]:
+def several_classes(inputs: Evaluated, names: list[str], n_bins: int | None) -> dict[str, Any]:
     """Return the attributes of an `Evaluation` of three classes or more."""
     sample, groups, level = inputs.sample, inputs.groups, inputs.level
     n, _, n_classes = sample.hypotheses.shape
@@ -224,7 +224,7 @@ def _calibration_of_classes(
 
 
 def _of_uncertainty(
-    inputs: Inputs, brier: np.ndarray, said: np.ndarray, found: dict[str, Any]
+    inputs: Evaluated, brier: np.ndarray, said: np.ndarray, found: dict[str, Any]
 ) -> dict[str, Any]:
     """Return what is reported, what one label bounds, the controls, and the ranking."""
     sample, level, groups = inputs.sample, inputs.level, inputs.groups
@@ -257,7 +257,7 @@ def _n_classes(sample: Sample | ClassSample) -> int:
     return sample.n_classes if isinstance(sample, ClassSample) else 2
 
 
-def _controls(inputs: Inputs) -> dict[str, dict[str, Estimate]]:
+def _controls(inputs: Evaluated) -> dict[str, dict[str, Estimate]]:
     sample, counts = inputs.sample, inputs.counts
     if isinstance(sample, ClassSample):
         tasks = list(zip(counts.T, sample.mean.T, sample.variance.T, strict=True))
@@ -346,7 +346,7 @@ def accuracy_of(right: np.ndarray, level: float, groups: np.ndarray | None = Non
 # --- Warnings
 
 
-def _warnings(inputs: Inputs, found: dict[str, Any]) -> list[str]:
+def _warnings(inputs: Evaluated, found: dict[str, Any]) -> list[str]:
     said = []
     rows, counts = inputs.sample.hypotheses, inputs.counts
     if rows.shape[1] > 1 and bool(((rows == 0) | (rows == 1)).all()):
@@ -373,7 +373,7 @@ def _warnings(inputs: Inputs, found: dict[str, Any]) -> list[str]:
     return said
 
 
-def _warnings_of_two(inputs: Inputs, found: dict[str, Any]) -> list[str]:
+def _warnings_of_two(inputs: Evaluated, found: dict[str, Any]) -> list[str]:
     said = []
     sample, n = inputs.sample, len(inputs.sample)
     if inputs.groups is not None:
@@ -399,7 +399,7 @@ def _warnings_of_two(inputs: Inputs, found: dict[str, Any]) -> list[str]:
     return said
 
 
-def _warnings_of_classes(inputs: Inputs, names: list[str]) -> list[str]:
+def _warnings_of_classes(inputs: Evaluated, names: list[str]) -> list[str]:
     said = []
     of_class = np.bincount(inputs.sample.y, minlength=len(names))
     absent = [names[c] for c in np.flatnonzero(of_class == 0)]

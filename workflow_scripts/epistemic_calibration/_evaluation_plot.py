@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from epistemic_calibration._estimates import Inputs
+    from epistemic_calibration._estimates import Evaluated
     from epistemic_calibration.evaluation import Evaluation
 
 COLOR, SECOND_COLOR = "#332288", "#117733"
@@ -33,7 +33,7 @@ COLOR, SECOND_COLOR = "#332288", "#117733"
 _MAX_POINTS = 1000
 
 
-def draw(e: Evaluation, inputs: Inputs, path: str | Path | None) -> Figure:
+def draw(e: Evaluation, inputs: Evaluated, path: str | Path | None) -> Figure:
     """Draw the panels; without a path, into a figure that notebooks and windows show."""
 
     def panels(figure: Figure) -> None:
@@ -76,7 +76,7 @@ def figure_of(
     return figure
 
 
-def _draw_reliability(axes: Axes, e: Evaluation, inputs: Inputs) -> None:
+def _draw_reliability(axes: Axes, e: Evaluation, inputs: Evaluated) -> None:
     sample = inputs.sample
     if e.n_classes > 2:
         y, mean = (sample.y == sample.top).astype(float), sample.mean.max(axis=1)
@@ -124,9 +124,11 @@ def _draw_size(axes: Axes, found: SecondOrderCurve | None, *, seen: bool) -> Non
     axes.set(xlim=(0, top), ylim=(0, top), aspect="equal")
 
 
-def _draw_kept(axes: Axes, e: Evaluation, inputs: Inputs) -> None:
+def _draw_kept(axes: Axes, e: Evaluation, inputs: Evaluated) -> None:
     axes.set(
-        title="Knows where it errs?", xlabel="Inputs kept, in %", ylabel="Errors among them, in %"
+        title="Knows where it errs?",
+        xlabel="Evaluated kept, in %",
+        ylabel="Errors among them, in %",
     )
     axes.set_xlim(0, 100)
     axes.set_box_aspect(1)
@@ -185,7 +187,7 @@ def wilson_interval(
     return np.minimum(centre - half, frequency), np.maximum(centre + half, frequency)
 
 
-def size_curve(e: Evaluation, inputs: Inputs) -> SecondOrderCurve:
+def size_curve(e: Evaluation, inputs: Evaluated) -> SecondOrderCurve:
     """Return the error in quantiles of EU, of all classes together.
 
     With one label per input ``error`` is the Brier score, and the error lies from ``ci_low``, what
@@ -216,12 +218,14 @@ def size_curve(e: Evaluation, inputs: Inputs) -> SecondOrderCurve:
     return dataclasses.replace(upper, ci_low=np.minimum(np.nan_to_num(seen), upper.error))
 
 
-def _classes(inputs: Inputs) -> list[int]:
+def _classes(inputs: Evaluated) -> list[int]:
     of_classes = isinstance(inputs.sample, ClassSample)
     return list(range(inputs.sample.n_classes)) if of_classes else [1]
 
 
-def _task(inputs: Inputs, c: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray | None]:
+def _task(
+    inputs: Evaluated, c: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray | None]:
     """Return labels, mean, hypotheses and reported EU of a class against the others."""
     sample = inputs.sample
     if isinstance(sample, ClassSample):
@@ -229,7 +233,7 @@ def _task(inputs: Inputs, c: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, n
     return sample.y, sample.mean, sample.hypotheses, sample.reported
 
 
-def _asked(inputs: Inputs, c: int, kept: np.ndarray) -> Asked:
+def _asked(inputs: Evaluated, c: int, kept: np.ndarray) -> Asked:
     _, _, rows, reported = _task(inputs, c)
     first, second, _ = label_moments(inputs.counts[:, c], inputs.counts.sum(axis=1))
     return asked_of_uncertainty(

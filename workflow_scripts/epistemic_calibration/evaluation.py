@@ -169,7 +169,7 @@ class Evaluation:
     confidence_level: float
     random_state: int
     warnings: tuple[str, ...]
-    _inputs: _estimates.Inputs = field(repr=False)
+    _inputs: _estimates.Evaluated = field(repr=False)
 
     def __repr__(self) -> str:
         from epistemic_calibration._evaluation_text import summary
@@ -477,12 +477,12 @@ metrics.second_order_error, metrics.error_ranking : the estimates one by one.
         both = to_label_counts(label_counts, (n, 2))
         n_positive, n_labels = both[:, 1], both.sum(axis=1)
     counts = _check_counts(n_positive, n_labels, n)
-    inputs = _estimates.Inputs(sample, own, counts, of_samples, ranked_by=ranked_by, **settings)
+    inputs = _estimates.Evaluated(sample, own, counts, of_samples, ranked_by=ranked_by, **settings)
     return _evaluation(inputs, names, _estimates.two_classes(inputs, n_bins))
 
 
 def _evaluation(
-    inputs: _estimates.Inputs, names: list[str] | None, found: dict[str, Any]
+    inputs: _estimates.Evaluated, names: list[str] | None, found: dict[str, Any]
 ) -> Evaluation:
     return Evaluation(
         n_samples=len(inputs.sample.y),
@@ -515,7 +515,7 @@ def _of_classes(
         raise ValueError(f"{wrong[0]} is not taken with several classes{instead}")
     n, _, n_classes = hypotheses.shape
     sample = ClassSample(y_true, hypotheses)
-    inputs = _estimates.Inputs(
+    inputs = _estimates.Evaluated(
         sample,
         sample.mean,
         None if label_counts is None else to_label_counts(label_counts, (n, n_classes)),
