@@ -160,7 +160,7 @@ def _sentence(a: str, b: str, pair: Pair, p_adjusted: float, e: Evaluation) -> s
     if brier.ci_low <= 0 <= brier.ci_high:
         text += "; their Brier scores do not differ beyond chance"
     else:
-        first, second = (a, b) if brier.estimate < 0 else (b, a)
+        first = a if brier.estimate < 0 else b
         apart = shown(brier)
         but = "and" if better == first else "but"
         text += f"; {but} {first} has the lower Brier score (difference {apart})"
