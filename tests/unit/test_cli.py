@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 
@@ -96,6 +97,21 @@ def test_score_uses_everything_that_a_file_holds(capsys, tmp_path):
     assert scores["reported_error"]["estimate"] == pytest.approx(variance, rel=1e-9)
 
 
+def test_conclusions_are_bold_on_a_terminal_only(capsys, npz, monkeypatch):
+    plain = run(capsys, "score", npz)[1]
+    assert "\033" not in plain
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setattr(cli, "_on_terminal", lambda: True)
+    coloured = run(capsys, "score", npz)[1]
+    assert re.sub(r"\033\[\d*m", "", coloured) == plain
+    first, second = (line for line in coloured.splitlines()[2:4])
+    assert first.startswith("\033[1m→ The probabilities") and second.startswith("\033[1m  ")
+    assert "\033[1m1 Are the probabilities" not in coloured
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert run(capsys, "score", npz)[1] == plain
+
+
 @pytest.mark.parametrize("suffix", ["png", "pdf", "svg"])
 def test_plot_writes_the_figure(capsys, npz, tmp_path, suffix):
     output = tmp_path / f"figure.{suffix}"
@@ -110,11 +126,11 @@ def worse(tmp_path):
     return path
 
 
-def test_compare_tells_which_errs_less(capsys, npz, worse):
+def test_compare_tells_which_is_better_calibrated(capsys, npz, worse):
     code, out, err = run(capsys, "compare", npz, worse)
-    assert (code, err) == (0, "") and "→ mine errs less than worse (p = " in out
-    assert "→ mine errs less than worse" in run(capsys, "compare", worse, npz)[1]
-    found = json.loads(run(capsys, "compare", npz, worse, "--json")[1])
+    assert (code, err) == (0, "") and "→ mine is better calibrated than worse (p " in out
+    assert "→ mine is better calibrated than worse" in run(capsys, "compare", worse, npz)[1]
+    (found,) = json.loads(run(capsys, "compare", npz, worse, "--json")[1])["pairs"]
     rows = {"mine": HYPOTHESES, "worse": WORSE}
     rows = {name: values.astype(np.float32) for name, values in rows.items()}
     bins = {
@@ -123,9 +139,9 @@ def test_compare_tells_which_errs_less(capsys, npz, worse):
     }
     means = {name: [values.mean(axis=1, dtype=float)] for name, values in rows.items()}
     (expected,) = metrics.compare_mean_corrected_errors([Y_TRUE], means, bins).values()
-    assert found["difference"]["estimate"] == pytest.approx(expected.estimate, rel=1e-9)
-    assert found["difference"]["ci_high"] == pytest.approx(expected.ci_high, rel=1e-9)
-    assert found["difference"]["ci_high"] < 0
+    assert found["calibration"]["estimate"] == pytest.approx(expected.estimate, rel=1e-9)
+    assert found["calibration"]["ci_high"] == pytest.approx(expected.ci_high, rel=1e-9)
+    assert found["calibration"]["ci_high"] < 0
 
 
 def test_compare_tells_when_nothing_can_be_told(capsys, npz, tmp_path):
@@ -133,8 +149,13 @@ def test_compare_tells_when_nothing_can_be_told(capsys, npz, tmp_path):
     other = tmp_path / "sub" / "mine.npz"
     np.savez(other, hypotheses=HYPOTHESES[:, ::-1], y_true=Y_TRUE)
     code, out, _ = run(capsys, "compare", npz, other)
-    assert code == 0 and f"cannot be told with {N} inputs" in out
-    assert str(other) in out
+    assert code == 0 and "is better calibrated cannot be told" in " ".join(out.split())
+    assert f"of {N} inputs" in out and "Brier scores do not differ" in " ".join(out.split())
+    many = run(capsys, "compare", npz, other, npz.with_name("third.npz"))
+    assert many[0] == 1 and "third.npz" in many[2]
+    np.savez(npz.with_name("third.npz"), hypotheses=WORSE, y_true=Y_TRUE)
+    code, out, _ = run(capsys, "compare", npz, other, npz.with_name("third.npz"))
+    assert code == 0 and out.count("→ ") == 3
 
 
 @pytest.mark.fault
@@ -162,7 +183,8 @@ def test_compare_refuses_other_inputs(capsys, npz, tmp_path):
         (["score", "{npz}", "--output", "o.txt"], 2, "must end in .csv or .json, got o.txt"),
         (["score", "{npz}", "--n-bins", "201"], 1, "n_bins must be at most 200"),
         (["plot", "{npz}", "--output", "o.csv"], 2, "must end in .png or .pdf or .svg"),
-        (["compare", "{npz}", "{npz}"], 2, "A and B are the same file"),
+        (["compare", "{npz}", "{npz}"], 2, "the same file is given twice"),
+        (["compare", "{npz}"], 2, "compare takes two files or more"),
         (["check-method", "mine.npz"], 2, "check-method takes a .py file, got mine.npz"),
     ],
 )
@@ -243,7 +265,7 @@ def test_several_classes_are_scored_drawn_and_compared(capsys, classes, tmp_path
     other = tmp_path / "other.npz"
     np.savez(other, hypotheses=np.full((N, 2, 3), 1 / 3), y_true=CLASSES)
     code, out, _ = run(capsys, "compare", classes, other)
-    assert code == 0 and "TECE is a mean over 3 classes" in out
+    assert code == 0 and "on average over classes" in out
     code, _, err = run(capsys, "score", classes, "--axes", "nch")
     assert code == 1 and "axes='nch' says" in err
 

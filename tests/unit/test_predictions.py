@@ -536,11 +536,11 @@ def test_hypotheses_that_only_look_odd_are_taken(hypotheses):
 @pytest.mark.parametrize(
     ("hypotheses", "words"),
     [
-        (np.full((200, 10), 0.1), "all hypotheses of each input are equal"),  # rows sum to 1
-        (np.full((200, 2), 0.5), "all hypotheses of each input are equal"),
-        (np.where(HYPOTHESES > 0.2, 1, 0), "all hypotheses are votes of 0 or 1"),
+        (np.full((200, 10), 0.1), "All hypotheses of each input are equal"),  # rows sum to 1
+        (np.full((200, 2), 0.5), "All hypotheses of each input are equal"),
+        (np.where(HYPOTHESES > 0.2, 1, 0), "All hypotheses are votes of 0 or 1"),
         (np.stack([Y_TRUE, Y_TRUE, VOTES], axis=1), "column 0 is y_true itself"),
-        (VOTES[:, None], "all hypotheses are votes of 0 or 1"),
+        (VOTES[:, None], "All hypotheses are votes of 0 or 1"),
         # Each input is predicted by the share of the others.
         ((Y_TRUE.sum() - Y_TRUE[:, None]) / 199 * np.ones(3), "If the predictions are cross-val"),
     ],

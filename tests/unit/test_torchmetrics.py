@@ -55,7 +55,7 @@ def test_details_are_those_of_the_evaluation(sample):
     for name in found:
         plain, _, end = name.partition("_ci_")
         expected[name] = frame.loc[plain, f"ci_{end}" if end else "value"]
-    assert found == expected and len(found) == 15
+    assert found == expected and len(found) == 18
 
 
 def test_reset_forgets(sample):

@@ -16,7 +16,6 @@ from epistemic_calibration.predictions._arrays import to_groups, to_numpy
 if TYPE_CHECKING:
     import pandas as pd
 
-    from epistemic_calibration._class_evaluation import ClassEvaluation
     from epistemic_calibration.evaluation import Evaluation
     from epistemic_calibration.predictions._intake import Inputs
 
@@ -27,7 +26,7 @@ class Slices:
 
     Attributes
     ----------
-    parts : dict of str to Evaluation or ClassEvaluation
+    parts : dict of str to Evaluation
         Intervals and sentences are those of the part alone, not corrected for their number.
     p_values : dict of str to float
         Of the test that the predictor of the part is calibrated (of several classes, the predicted
@@ -37,7 +36,7 @@ class Slices:
         uncertainty, ties as one half: whether it tells shifted inputs.
     """
 
-    parts: dict[str, Evaluation | ClassEvaluation]
+    parts: dict[str, Evaluation]
     p_values: dict[str, float]
     auroc_of_uncertainty: float | None
 

@@ -22,7 +22,8 @@ except ModuleNotFoundError as error:
     ) from None
 
 from epistemic_calibration import metrics
-from epistemic_calibration.evaluation import LEAST_SAMPLES, evaluate_inputs, numbers_of_bins
+from epistemic_calibration._estimates import LEAST_SAMPLES, numbers_of_bins
+from epistemic_calibration.evaluation import evaluate_inputs
 from epistemic_calibration.metrics._validation import check_fraction, check_positive_integer
 from epistemic_calibration.predictions._intake import intake, labels_and_hypotheses
 
@@ -38,7 +39,8 @@ class EpistemicCalibrationError(Metric):
     Parameters
     ----------
     details : bool, default False
-        Return a dictionary with intervals, the parts of TECE, and EECE, instead of a number.
+        Return a dictionary with intervals, the parts of TECE, EECE, and how the variance of the
+        hypotheses ranks errors, instead of a number.
     n_bins : int, optional
         Bins, as in `evaluate`, by default as many as there.
     confidence_level : float in (0, 1), default 0.95
@@ -170,6 +172,9 @@ class EpistemicCalibrationError(Metric):
 
 
 _NAMES = (
+    "error_rate",
+    "kept_error_90",
+    "kept_error_90_by_prediction",
     *(
         f"{name}{end}"
         for name in ("tece_corrected", "mean_miscalibration", "epistemic_dependence")

@@ -95,6 +95,7 @@ def read_inputs(
     axes: str | None = None,
     groups: str | None = None,
     max_bytes: int = MAX_BYTES,
+    kind_of_uncertainty: str = "variance",
 ) -> Inputs:
     """Return what `read_predictions` does, with doubts that are not yet said."""
     path = Path(path)
@@ -104,7 +105,7 @@ def read_inputs(
         arrays, columns = read_file(path, hypotheses, groups, max_bytes)
         if axes is not None:
             arrays["axes"] = axes
-        inputs = intake(**arrays, columns=columns)
+        inputs = intake(**arrays, columns=columns, kind_of_uncertainty=kind_of_uncertainty)
     except (PredictionsError, PermissionError) as error:
         raise PredictionsError(f"{path}: {error}") from None
     except MemoryError:

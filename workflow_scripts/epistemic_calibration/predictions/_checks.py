@@ -11,7 +11,7 @@ _MIN_SAMPLES = 4
 _MAX_VARIANCE = 0.25
 #: What is doubted of hypotheses that are 0 or 1.
 VOTES = (
-    "all hypotheses are votes of 0 or 1: their variance is Δ(1 − Δ) by construction, the whole "
+    "All hypotheses are votes of 0 or 1: their variance is Δ(1 − Δ) by construction, the whole "
     "predictive variance and no epistemic uncertainty; give probabilities"
 )
 
@@ -47,7 +47,7 @@ def leaks_and_votes(array: np.ndarray, y: np.ndarray, columns: list[str] | None)
     if n_samples < _MIN_SAMPLES or n_hypotheses == 0:
         return []
     equal = n_hypotheses > 1 and bool((array == array[:, :1]).all())
-    doubts = ["all hypotheses of each input are equal, so that their spread is 0"] * equal
+    doubts = ["All hypotheses of each input are equal, so that their spread is 0"] * equal
     # The first samples tell of nearly all columns that they hold more than 0 and 1.
     hard = (array[:_MIN_SAMPLES] == 0) | (array[:_MIN_SAMPLES] == 1)
     suspects = np.flatnonzero(hard.reshape(len(hard), n_hypotheses, -1).all(axis=(0, 2)))

@@ -56,7 +56,7 @@ class Inputs:
     """Checked arrays, with names and units as `as_predictions` documents them.
 
     ``label_counts`` are (n_samples, n_classes), of two classes, too; ``doubts`` are sentences for
-    the user, ``notes`` for a log; ``majority`` tells that ``y_true`` is what most raters said.
+    the user, ``notes`` for a log.
     """
 
     y_true: np.ndarray
@@ -67,7 +67,7 @@ class Inputs:
     groups: np.ndarray | None = None
     class_names: tuple[str, ...] | None = None
     exchangeable: bool = True
-    majority: bool = False
+    kind_of_uncertainty: str = "variance"
     doubts: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
@@ -107,6 +107,7 @@ def intake(
     axes: Any = None,
     exchangeable: Any = True,
     sample_weight: Any = None,
+    kind_of_uncertainty: str = "variance",
     columns: list[str] | None = None,
     **given: Any,
 ) -> Inputs:
@@ -127,7 +128,9 @@ def intake(
         y_true, hypotheses, class_names=class_names, axes=axes, columns=columns
     )
     n_samples, n_classes = len(y), 2 if array.ndim == 2 else array.shape[2]
-    found = Inputs(y, array, exchangeable=bool(exchangeable))
+    found = Inputs(
+        y, array, exchangeable=bool(exchangeable), kind_of_uncertainty=kind_of_uncertainty
+    )
     found.class_names = None if names is None else tuple(str(name) for name in names.tolist())
     found.doubts += _checks.leaks_and_votes(array, y, columns)
     if array.ndim == 2:
@@ -135,7 +138,7 @@ def intake(
         found.y_true = y.astype(np.uint8)
     else:
         found.notes.append(f"{n_samples} samples, {array.shape[1]} hypotheses, {n_classes} classes")
-        for name in ("prediction", "epistemic_uncertainty", "n_positive", "n_labels"):
+        for name in ("prediction", "n_positive", "n_labels"):
             if name in given:
                 instead = ": give label_counts (n_samples, n_classes)" if name[1] == "_" else ""
                 raise PredictionsError(f"{name} is not taken with several classes{instead}")
@@ -145,7 +148,10 @@ def intake(
         found.doubts += doubts
     if "epistemic_uncertainty" in given:
         own = to_vector("epistemic_uncertainty", given["epistemic_uncertainty"], n_samples)
-        found.epistemic_uncertainty = _checks.check_uncertainty(own, array)
+        # Of other kinds and of several classes only the order counts.
+        if array.ndim == 2 and kind_of_uncertainty == "variance":
+            own = _checks.check_uncertainty(own, array)
+        found.epistemic_uncertainty = within("epistemic_uncertainty", own, np.inf)
     if "groups" in given:
         found.groups = to_groups(given["groups"], n_samples)
     if _checks.VOTES not in found.doubts:
@@ -154,8 +160,7 @@ def intake(
     if found.label_counts is not None:
         if fault := order_fault(found.label_counts, y):
             raise PredictionsError(f"label_counts (or n_positive) do not fit y_true: {fault}")
-        found.majority = is_majority(found.label_counts, y)
-        found.doubts += [_MAJORITY] * found.majority
+        found.doubts += [_MAJORITY] * is_majority(found.label_counts, y)
     return found
 
 
