@@ -66,7 +66,8 @@ def step(job):
                 f"{len(expected)} places: the samples must be those of the test set, in its order"
             )
         path = Path(job.outputs.hypotheses, f"{task}.npz")
-        write_npz(path, arrays, task=task, diagnostics={})
+        floats = {n: a.astype(np.float32) for n, a in arrays.items() if a.dtype.kind == "f"}
+        write_npz(path, arrays | floats, task=task, diagnostics={})
 
 
 def _without_extras(given, arrays):

@@ -10,9 +10,8 @@ import pytest
 from scipy.stats import norm
 from sklearn.metrics import accuracy_score
 
-import epistemic_calibration
-from epistemic_calibration import ClassEvaluation, Evaluation, evaluate, metrics
-from epistemic_calibration._comparison import compare
+from epistemic_calibration import evaluate, metrics
+from epistemic_calibration._comparison import Comparison, compare
 from epistemic_calibration.predictions import as_predictions
 
 NAMES = ["cat", "dog", "eel"]
@@ -39,7 +38,6 @@ def result():
 
 
 def test_numbers_are_those_of_the_single_metrics(result):
-    assert isinstance(result, ClassEvaluation) and "ClassEvaluation" in dir(epistemic_calibration)
     mean = ROWS.mean(axis=1)
     assert result.accuracy.estimate == accuracy_score(Y, mean.argmax(axis=1))
     assert result.confidence == pytest.approx(mean.max(axis=1).mean())
@@ -52,21 +50,21 @@ def test_numbers_are_those_of_the_single_metrics(result):
     second = metrics.classwise_second_order_error(COUNTS, ROWS, **options)
     pairs = [
         (
-            result.classwise.mean,
+            result.tece,
             metrics.classwise_epistemic_calibration_error(Y, ROWS, **options).mean,
         ),
         (result.top_label, metrics.top_label_epistemic_calibration_error(Y, ROWS, **options)),
         (result.canonical, metrics.canonical_epistemic_calibration_error(Y, ROWS, **options)),
         (
-            result.tests["canonical"],
+            result.tests["canonical_calibration"],
             metrics.canonical_epistemic_calibration_test(Y, ROWS, **options),
         ),
         (
-            result.tests["top_label"],
+            result.tests["top_label_calibration"],
             metrics.epistemic_calibration_test(task.y_true, task.hypotheses, bins=task.bins),
         ),
-        (result.second_order.mean.share, second.mean.share),
-        (result.second_order.mean.size_error, second.mean.size_error),
+        (result.second_order.share, second.mean.share),
+        (result.second_order.size_error, second.mean.size_error),
     ]
     # Probabilities are normalised twice, which may move the last digit.
     for found, expected in pairs:
@@ -74,7 +72,7 @@ def test_numbers_are_those_of_the_single_metrics(result):
     # (H + 1)/(H − 1) of the variance.
     said = 7 / 5 * ROWS.var(axis=1).mean()
     assert result.reported_error.estimate == pytest.approx(said)
-    assert result.second_order.mean.uncertainty.estimate == pytest.approx(said)
+    assert result.second_order.uncertainty.estimate == pytest.approx(said)
 
 
 def test_classes_are_evaluations_of_each_against_the_others(result):
@@ -87,21 +85,21 @@ def test_classes_are_evaluations_of_each_against_the_others(result):
             n_positive=COUNTS[:, c],
             n_labels=COUNTS.sum(axis=1),
         )
-        found = result.classwise.classes[c]
+        found = result.tece_of_classes[name]
         assert found.estimate == pytest.approx(single.tece.estimate, abs=1e-12)
         assert found.ci_high == pytest.approx(single.tece.ci_high, abs=1e-12)
-        sizes = result.second_order.classes[c]
+        sizes = result.second_order_of_classes[name]
         assert sizes.share.estimate == pytest.approx(single.second_order.share.estimate)
         of_class = frame[frame["class"] == name].set_index("metric")
         assert of_class.loc["tece_corrected", "value"] == found.estimate
         assert of_class.loc["class_share", "value"] == np.mean(c == Y)
         assert of_class.loc["reported_share", "ci_low"] == sizes.share.ci_low
-    estimates = [error.estimate for error in result.classwise.classes]
+    estimates = [error.estimate for error in result.tece_of_classes.values()]
     assert result.worst_class == NAMES[int(np.argmax(estimates))]
     # Of three classes at 95 % together.
     assert result.worst.estimate == max(estimates)
     assert result.worst.confidence_level == pytest.approx(1 - 0.05 / 3)
-    assert result.worst.ci_low < result.classwise.classes[int(np.argmax(estimates))].ci_low
+    assert result.worst.ci_low < result.tece_of_classes[result.worst_class].ci_low
 
 
 def test_two_classes_are_the_binary_evaluation():
@@ -111,9 +109,8 @@ def test_two_classes_are_the_binary_evaluation():
     two = np.stack([1 - rows, rows], axis=2)
     names = np.array(["no", "yes"])
     found = evaluate(names[y], two.transpose(1, 0, 2), class_names=names, label_counts=counts)
-    assert isinstance(found, Evaluation)
     assert "% 'yes')" in str(found).splitlines()[0]
-    assert str(found).splitlines()[1:] == str(binary).splitlines()[1:]
+    assert str(found).splitlines()[2:] == str(binary).splitlines()[2:]
     pd.testing.assert_frame_equal(found.to_frame(), binary.to_frame())
 
 
@@ -122,12 +119,13 @@ def test_the_summary_is_one_screen_and_says_everything(several_labels):
     counts = COUNTS if several_labels else None
     found = evaluate(Y, ROWS, class_names=NAMES, label_counts=counts)
     lines = str(found).splitlines()
-    assert len(lines) <= 30 and max(map(len, lines)) <= 100
-    assert lines[0] == "Evaluation of 700 inputs, 3 classes, 6 hypotheses each; 95 % intervals"
-    assert f"{100 * math.sqrt(found.top_label.estimate):.1f} [" in str(found)
+    assert len(lines) <= 50 and max(map(len, lines)) <= 80
+    assert lines[0] == "Evaluation of 700 inputs (3 classes), 6 hypotheses each; 95 % intervals"
+    assert f"{100 * math.sqrt(found.top_label.estimate):.1f} points [" in str(found)
     assert f"the worst, '{found.worst_class}'" in str(found)
-    assert "The predicted class is off by about" in found.judgement["mean"]
+    assert "predicted class is off by about" in found.judgement["mean"]
     assert "too sure on average" in found.judgement["mean"]
+    assert "3 Does it know where it errs?" in lines
     size = "of the squared error" if several_labels else "(label_counts) would tell"
     assert size in found.judgement["size"] or "too" in found.judgement["size"]
     assert json.loads(json.dumps(found.to_dict(), allow_nan=False))["class_names"] == NAMES
@@ -137,7 +135,7 @@ def test_what_is_calibrated_is_not_called_wrong():
     # Of many draws, whose mean is that of the law.
     y, rows, _ = predictor(600, n_hypotheses=60, seed=3)
     found = evaluate(y, rows)
-    assert "cannot be told from calibrated with 600 inputs" in found.judgement["mean"]
+    assert "cannot be told from right with 600 inputs" in found.judgement["mean"]
     assert found.class_names == ("0", "1", "2")
 
 
@@ -155,7 +153,7 @@ def test_copies_in_groups_are_the_originals():
     for name in ("brier", "reported_error"):
         a, b = getattr(copied, name), getattr(once, name)
         assert (a.estimate, a.ci_low, a.ci_high) == pytest.approx((b.estimate, b.ci_low, b.ci_high))
-    share, expected = copied.second_order.mean.share, once.second_order.mean.share
+    share, expected = copied.second_order.share, once.second_order.share
     assert share.ci_high == pytest.approx(expected.ci_high, rel=1e-6)
     for name in ("top_label", "canonical"):
         a, b = getattr(copied, name), getattr(once, name)
@@ -175,6 +173,8 @@ def test_binary_groups_reach_every_interval_and_test():
         y[of_copy], rows[of_copy], **{n: c[of_copy] for n, c in counts.items()}, groups=of_copy
     )
     assert set(copied.tests) == {"epistemic_calibration", "mean_calibration"}
+    kept = (e.ranking.difference.kept_error_90 for e in (copied, once))
+    assert len({round(k.standard_error, 3) for k in kept}) == 1
     split = metrics.split_epistemic_calibration_error(
         y[of_copy], rows[of_copy], n_bins=35, groups=of_copy
     )
@@ -187,13 +187,13 @@ def test_binary_groups_reach_every_interval_and_test():
     assert copied.brier.ci_high == pytest.approx(once.brier.ci_high)
     assert copied.to_frame().set_index("metric").loc["n_groups", "value"] == 700
     assert "1,400 inputs in 700 groups" in str(copied) and "the groups" in str(copied)
-    assert max(map(len, str(copied).splitlines())) <= 100
+    assert max(map(len, str(copied).splitlines())) <= 80
     copied.plot()
 
 
 def test_few_inputs_and_one_hypothesis():
     found = evaluate(Y[:9], ROWS[:9, :1], label_counts=COUNTS[:9])
-    assert found.classwise is found.top_label is found.second_order is None
+    assert found.tece is found.top_label is found.second_order is None
     assert "Nothing can be said of calibration from 9 inputs" in str(found)
     assert "no uncertainty to judge" in str(found)
     assert "tece_classwise" not in found.to_frame()["metric"].tolist()
@@ -217,7 +217,7 @@ def test_rare_and_absent_classes_are_named():
         ({"prediction": Y}, "prediction is not taken with several classes"),
         ({"label_counts": COUNTS[:, :2]}, "label_counts has shape"),
         ({"axes": "hnc"}, "axes='hnc' says that its axis 1 is the samples"),
-        ({"class_names": ["a"]}, "class_names has 1 names"),
+        ({"class_names": ["a"]}, "it has 3 classes; class_names has 1"),
         ({"n_bins": 351}, "n_bins must be at most 350"),
         ({"groups": np.zeros(700)}, "without two groups"),
         ({"hypotheses": ROWS[:, :, 0], "axes": "nhc"}, "axes is for hypotheses of three axes"),
@@ -229,20 +229,40 @@ def test_what_several_classes_do_not_take(changes, words):
 
 
 @pytest.mark.parametrize("several_labels", [True, False])
-def test_the_figure_shows_reliability_classes_and_size(tmp_path, several_labels):
+def test_the_figure_shows_reliability_size_and_ranking(tmp_path, several_labels):
     found = evaluate(Y, ROWS, class_names=NAMES, label_counts=COUNTS if several_labels else None)
-    figure = found.plot()
-    left, middle, right = figure.axes
-    assert {label.get_text() for label in middle.get_yticklabels()} == set(NAMES)
-    assert middle.get_yticklabels()[-1].get_text() == found.worst_class
+    left, middle, right = found.plot(tmp_path / "f.png").axes
     assert "is right" in left.get_ylabel()
-    assert ("at most" in right.get_ylabel()) != several_labels
-    found.plot(tmp_path / "f.png")
+    assert ("Range" in middle.get_ylabel()) != several_labels
+    wrong = 100 * np.mean(ROWS.mean(axis=1).argmax(axis=1) != Y)
+    assert [line.get_ydata()[-1] for line in right.lines] == pytest.approx([wrong, wrong])
     assert (tmp_path / "f.png").stat().st_size > 5000
     evaluate(Y[:9], ROWS[:9]).plot(tmp_path / "few.svg")
 
 
+def test_the_ranking_of_classes_is_that_of_the_metric(result):
+    expected = metrics.error_ranking(Y, ROWS, label_counts=COUNTS)
+    for name in ("kept_error_90", "augrc", "auroc_of_errors"):
+        a, b = (getattr(r.difference, name) for r in (result.ranking, expected))
+        assert asdict(a) == pytest.approx(asdict(b), nan_ok=True)
+    kept = result.ranking.squared.by_uncertainty.kept_error_90
+    assert kept.estimate == pytest.approx(expected.squared.by_uncertainty.kept_error_90.estimate)
+    # All of the squared error is what the second question calls the error at one input.
+    assert result.ranking.squared.error.estimate == pytest.approx(
+        result.second_order.reducible.estimate
+    )
+    said = np.random.default_rng(0).random(700)
+    own = evaluate(Y, ROWS, epistemic_uncertainty=said).ranking.by_uncertainty
+    reference = metrics.error_ranking(Y, ROWS, epistemic_uncertainty=said).by_uncertainty
+    assert own.augrc.estimate == reference.augrc.estimate
+
+
 # Comparisons.
+
+
+def compared(files) -> Comparison:
+    """Compare predictions, which give what `evaluate` takes."""
+    return compare({name: evaluate(**p) for name, p in files.items()})
 
 
 def test_comparison_is_that_of_the_tasks():
@@ -250,20 +270,22 @@ def test_comparison_is_that_of_the_tasks():
     files = {
         "a": as_predictions(y, better),
         "b": as_predictions(y, better**3 / np.sum(better**3, axis=2, keepdims=True)),
+        "c": as_predictions(y, better[:, :3]),
     }
-    found = compare(files)
-    assert "a errs less than b, on average over classes" in found.judgement
-    assert found.n_classes == 3 and "a mean over 3 classes" in str(found)
+    found = compared(files)
+    assert "a is better calibrated than b, on average over classes" in found.judgement[0]
+    assert "50" not in str(found).splitlines()[-1] and "each and class" in str(found)
+    assert list(found.pairs) == [("a", "b"), ("a", "c"), ("b", "c")]
     tasks = [(y == c).astype(int) for c in range(3)]
     rows = {n: p["hypotheses"].astype(float) for n, p in files.items()}
     rows = {n: r / r.sum(axis=2, keepdims=True) for n, r in rows.items()}
     means = {n: list(r.mean(axis=1).T) for n, r in rows.items()}
-    brier = np.square(np.eye(3)[y] - rows["a"].mean(axis=1)).sum(axis=1).mean()
-    assert found.brier["a"] == pytest.approx(brier, rel=1e-6)
-    classwise = metrics.classwise_epistemic_calibration_error(
-        y, files["b"]["hypotheses"], n_bins=35
-    )
-    assert found.errors["b"].estimate == pytest.approx(classwise.mean.estimate, rel=1e-6)
+    loss = {n: np.square(np.eye(3)[y] - r.mean(axis=1)).sum(axis=1) for n, r in rows.items()}
+    pair = found.pairs["a", "b"]
+    assert found.evaluations["a"].brier.estimate == pytest.approx(loss["a"].mean(), rel=1e-6)
+    assert pair.brier.estimate == pytest.approx((loss["a"] - loss["b"]).mean(), rel=1e-5)
+    kept = [found.evaluations[n].ranking.by_uncertainty.kept_error_90.estimate for n in "ab"]
+    assert pair.kept_error_90.estimate == pytest.approx(kept[0] - kept[1])
     bins = {
         n: [
             metrics.assign_bins(p["hypotheses"][:, :, c], n_bins=35, binning="nested")
@@ -271,11 +293,28 @@ def test_comparison_is_that_of_the_tasks():
         ]
         for n, p in files.items()
     }
-    (expected,) = metrics.compare_mean_corrected_errors(tasks, means, bins).values()
-    assert found.difference.estimate == pytest.approx(expected.estimate, rel=0.02)
-    assert found.difference.p_value == pytest.approx(
-        2 * norm.sf(abs(found.difference.estimate) / found.difference.standard_error)
+    expected = metrics.compare_mean_corrected_errors(tasks, means, bins)["a", "b"]
+    assert pair.calibration.estimate == pytest.approx(expected.estimate, rel=0.02)
+    assert pair.calibration.p_value == pytest.approx(
+        2 * norm.sf(abs(pair.calibration.estimate) / pair.calibration.standard_error)
     )
+
+
+def test_to_be_calibrated_is_not_to_err_less():
+    # A constant is calibrated, and knows nothing.
+    rng = np.random.default_rng(0)
+    p = rng.random(3000)
+    y = (rng.random(3000) < p).astype(int)
+    sharp = np.clip(p[:, None] + [-0.2, 0.0, 0.2] + 0.1 * np.sign(p - 0.5)[:, None], 0, 1)
+    files = {"sharp": sharp, "constant": np.full((3000, 3), 0.5)}
+    found = compared({n: as_predictions(y, rows) for n, rows in files.items()})
+    (sentence,) = found.judgement
+    assert sentence.startswith("constant is better calibrated than sharp")
+    assert "but sharp has the lower Brier score" in sentence and "errs less" not in str(found)
+    assert max(map(len, str(found).splitlines())) <= 80
+    names = {"a" * 60: sharp, "b" * 60: sharp[:, :2]}
+    wide = compared({n: as_predictions(y, rows) for n, rows in names.items()})
+    assert all(len(line) <= 80 for line in str(wide).splitlines() if line.startswith("…"))
 
 
 @pytest.mark.fault
@@ -285,15 +324,15 @@ def test_comparison_knows_groups_and_refuses_others():
     y, rows = y[of_copy], rows[of_copy]
     first = as_predictions(y, rows, groups=of_copy)
     second = as_predictions(y, rows[:, :3], groups=np.arange(350)[::-1][of_copy])
-    found = compare({"a": first, "b": second})
-    assert found.n_groups == 350 and "700 inputs in 350 groups" in str(found)
+    found = compared({"a": first, "b": second})
+    assert "700 inputs in 350 groups" in str(found)
     other = as_predictions(y, rows, groups=np.arange(700) // 4)
     with pytest.raises(ValueError, match="a and b differ in which inputs are of one group"):
-        compare({"a": first, "b": other})
+        compared({"a": first, "b": other})
     named = as_predictions(y, rows, groups=of_copy, class_names=NAMES)
     with pytest.raises(ValueError, match=r"the classes of a are .*'cat'"):
-        compare({"a": named, "b": first})
+        compared({"a": named, "b": first})
     binary = as_predictions((y > 0).astype(int), rows[:, :, 0], groups=of_copy)
     with pytest.raises(ValueError, match="a has 3 classes and b has 2"):
-        compare({"a": first, "b": binary})
-    assert compare({"a": binary, "b": binary | {}}).n_groups == 350
+        compared({"a": first, "b": binary})
+    assert compared({"a": binary, "b": binary | {}}).evaluations["b"].n_groups == 350

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 
@@ -63,9 +64,7 @@ def test_score_of_a_csv_in_a_process_of_its_own(tmp_path):
 def test_settings_arrive(capsys, npz):
     options = ("--json", "--n-bins", 8, "--random-state", 3, "--confidence-level", 0.8)
     code, out, _ = run(capsys, "score", npz, *options)
-    expected = evaluate(
-        Y_TRUE, HYPOTHESES.astype(np.float32), n_bins=8, random_state=3, confidence_level=0.8
-    )
+    expected = evaluate(Y_TRUE, HYPOTHESES, n_bins=8, random_state=3, confidence_level=0.8)
     assert code == 0 and json.loads(out) == expected.to_dict()
     assert json.loads(out)["tece"]["confidence_level"] == 0.8
 
@@ -84,8 +83,7 @@ def test_score_uses_everything_that_a_file_holds(capsys, tmp_path):
     more = {"prediction": np.full(N, 0.3), "epistemic_uncertainty": np.full(N, 0.05)}
     np.savez(path, hypotheses=HYPOTHESES, y_true=Y_TRUE, **counts)
     scores = json.loads(run(capsys, "score", path, "--json")[1])
-    rows = HYPOTHESES.astype(np.float32)
-    expected = metrics.second_order_error(**counts, hypotheses=rows, n_bins=20)
+    expected = metrics.second_order_error(**counts, hypotheses=HYPOTHESES, n_bins=20)
     found = scores["second_order"]
     assert found["share"]["estimate"] == pytest.approx(expected.share.estimate, rel=1e-9)
     assert found["reducible"]["ci_high"] == pytest.approx(expected.reducible.ci_high, rel=1e-9)
@@ -95,8 +93,23 @@ def test_score_uses_everything_that_a_file_holds(capsys, tmp_path):
     assert scores["reported_error"]["estimate"] == pytest.approx(0.05, rel=1e-6)
     np.savez(path, hypotheses=HYPOTHESES, y_true=Y_TRUE, exchangeable=False)
     scores = json.loads(run(capsys, "score", path, "--json")[1])
-    variance = rows.astype(float).var(axis=1).mean()
+    variance = HYPOTHESES.var(axis=1).mean()
     assert scores["reported_error"]["estimate"] == pytest.approx(variance, rel=1e-9)
+
+
+def test_conclusions_are_bold_on_a_terminal_only(capsys, npz, monkeypatch):
+    plain = run(capsys, "score", npz)[1]
+    assert "\033" not in plain
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setattr(cli, "_on_terminal", lambda: True)
+    coloured = run(capsys, "score", npz)[1]
+    assert re.sub(r"\033\[\d*m", "", coloured) == plain
+    first, second = (line for line in coloured.splitlines()[2:4])
+    assert first.startswith("\033[1m→ The probabilities") and second.startswith("\033[1m  ")
+    assert "\033[1m1 Are the probabilities" not in coloured
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert run(capsys, "score", npz)[1] == plain
 
 
 @pytest.mark.parametrize("suffix", ["png", "pdf", "svg"])
@@ -113,11 +126,11 @@ def worse(tmp_path):
     return path
 
 
-def test_compare_tells_which_errs_less(capsys, npz, worse):
+def test_compare_tells_which_is_better_calibrated(capsys, npz, worse):
     code, out, err = run(capsys, "compare", npz, worse)
-    assert (code, err) == (0, "") and "→ mine errs less than worse (p = " in out
-    assert "→ mine errs less than worse" in run(capsys, "compare", worse, npz)[1]
-    found = json.loads(run(capsys, "compare", npz, worse, "--json")[1])
+    assert (code, err) == (0, "") and "→ mine is better calibrated than worse (p " in out
+    assert "→ mine is better calibrated than worse" in run(capsys, "compare", worse, npz)[1]
+    (found,) = json.loads(run(capsys, "compare", npz, worse, "--json")[1])["pairs"]
     rows = {"mine": HYPOTHESES, "worse": WORSE}
     rows = {name: values.astype(np.float32) for name, values in rows.items()}
     bins = {
@@ -126,9 +139,9 @@ def test_compare_tells_which_errs_less(capsys, npz, worse):
     }
     means = {name: [values.mean(axis=1, dtype=float)] for name, values in rows.items()}
     (expected,) = metrics.compare_mean_corrected_errors([Y_TRUE], means, bins).values()
-    assert found["difference"]["estimate"] == pytest.approx(expected.estimate, rel=1e-9)
-    assert found["difference"]["ci_high"] == pytest.approx(expected.ci_high, rel=1e-9)
-    assert found["difference"]["ci_high"] < 0
+    assert found["calibration"]["estimate"] == pytest.approx(expected.estimate, rel=1e-9)
+    assert found["calibration"]["ci_high"] == pytest.approx(expected.ci_high, rel=1e-9)
+    assert found["calibration"]["ci_high"] < 0
 
 
 def test_compare_tells_when_nothing_can_be_told(capsys, npz, tmp_path):
@@ -136,8 +149,13 @@ def test_compare_tells_when_nothing_can_be_told(capsys, npz, tmp_path):
     other = tmp_path / "sub" / "mine.npz"
     np.savez(other, hypotheses=HYPOTHESES[:, ::-1], y_true=Y_TRUE)
     code, out, _ = run(capsys, "compare", npz, other)
-    assert code == 0 and f"cannot be told with {N} inputs" in out
-    assert str(other) in out
+    assert code == 0 and "is better calibrated cannot be told" in " ".join(out.split())
+    assert f"of {N} inputs" in out and "Brier scores do not differ" in " ".join(out.split())
+    many = run(capsys, "compare", npz, other, npz.with_name("third.npz"))
+    assert many[0] == 1 and "third.npz" in many[2]
+    np.savez(npz.with_name("third.npz"), hypotheses=WORSE, y_true=Y_TRUE)
+    code, out, _ = run(capsys, "compare", npz, other, npz.with_name("third.npz"))
+    assert code == 0 and out.count("→ ") == 3
 
 
 @pytest.mark.fault
@@ -165,7 +183,8 @@ def test_compare_refuses_other_inputs(capsys, npz, tmp_path):
         (["score", "{npz}", "--output", "o.txt"], 2, "must end in .csv or .json, got o.txt"),
         (["score", "{npz}", "--n-bins", "201"], 1, "n_bins must be at most 200"),
         (["plot", "{npz}", "--output", "o.csv"], 2, "must end in .png or .pdf or .svg"),
-        (["compare", "{npz}", "{npz}"], 2, "A and B are the same file"),
+        (["compare", "{npz}", "{npz}"], 2, "the same file is given twice"),
+        (["compare", "{npz}"], 2, "compare takes two files or more"),
         (["check-method", "mine.npz"], 2, "check-method takes a .py file, got mine.npz"),
     ],
 )
@@ -236,7 +255,7 @@ def classes(tmp_path):
 
 def test_several_classes_are_scored_drawn_and_compared(capsys, classes, tmp_path):
     code, out, err = run(capsys, "score", classes, "--output", tmp_path / "s.csv")
-    expected = evaluate(CLASSES, OF_CLASSES.astype(np.float32))
+    expected = evaluate(CLASSES, OF_CLASSES)
     assert (code, out, err) == (0, f"{expected}\n", "")
     table = pd.read_csv(tmp_path / "s.csv")
     assert table["metric"].tolist() == expected.to_frame()["metric"].tolist()
@@ -246,7 +265,7 @@ def test_several_classes_are_scored_drawn_and_compared(capsys, classes, tmp_path
     other = tmp_path / "other.npz"
     np.savez(other, hypotheses=np.full((N, 2, 3), 1 / 3), y_true=CLASSES)
     code, out, _ = run(capsys, "compare", classes, other)
-    assert code == 0 and "TECE is a mean over 3 classes" in out
+    assert code == 0 and "on average over classes" in out
     code, _, err = run(capsys, "score", classes, "--axes", "nch")
     assert code == 1 and "axes='nch' says" in err
 
@@ -261,8 +280,9 @@ def test_groups_are_taken_by_name_or_by_themselves(capsys, tmp_path):
     table.assign(patient=[f"p{k}" for k in rows]).to_csv(paths[2], index=False)
     code, out, err = run(capsys, "score", paths[0])
     assert code == 0 and out.startswith(f"Evaluation of {N} inputs (")
-    assert err.count("\n") == 1 and err.startswith("epistemic-calibration score: warning: ")
-    assert f"{N // 2} of {N} samples repeat" in err and "--groups" in err
+    assert err == "" and f"! {N // 2} of {N} samples repeat" in out and "--groups" in out
+    err = run(capsys, "plot", paths[0], "--output", tmp_path / "f.svg")[2]
+    assert err.startswith("epistemic-calibration plot: warning: ") and "--groups" in err
     found = [run(capsys, "score", paths[1]), run(capsys, "score", paths[2], "--groups", "patient")]
     for code, out, err in found:
         assert (code, err) == (0, "")

@@ -13,6 +13,7 @@ from sklearn.metrics import accuracy_score, brier_score_loss
 import epistemic_calibration
 from epistemic_calibration import evaluate, metrics
 from epistemic_calibration._evaluation_plot import reliability
+from epistemic_calibration._evaluation_text import shown
 from epistemic_calibration.evaluation import Evaluation
 from epistemic_calibration.scoring import METRICS, Scorer
 from epistemic_calibration.workflow.sources import SCRIPTS, source_files
@@ -70,7 +71,9 @@ def test_the_frame_agrees_with_the_scores_of_the_benchmark():
     scored = {row["metric"]: row["value"] for row in scored}
     frame = evaluate(y, rows, **counts).to_frame().set_index("metric")
     both = frame.index.intersection(list(scored))
-    assert set(frame.index) - set(METRICS) == {"n_hypotheses"}
+    unknown = {n for n in frame.index if "squared" not in n} - set(METRICS)
+    unknown -= {f"{name}_difference" for name in ("kept_error_80", "kept_error_50", "aurc")}
+    assert unknown == {"n_hypotheses", "confidence", "excess_augrc", "excess_augrc_by_prediction"}
     assert len(both) >= 24
     for name in both:
         assert frame.loc[name, "value"] == pytest.approx(scored[name], rel=1e-12), name
@@ -130,6 +133,8 @@ def test_the_size_of_a_known_error_is_told():
     found = evaluate(y, np.full((4000, 3), 0.3))
     assert "off by about 20.0 points" in found.judgement["mean"]
     assert "mostly in the mean" in found.judgement["mean"]
+    # Of all inputs 50 % are 1: that is a shift, which the choice of inputs may have made.
+    assert "30.0 % are predicted and 50.0 % seen" in found.judgement["mean"]
     # The hypotheses agree, so the method says that it is not off at all.
     assert "too small: it says 0 points" in found.judgement["size"]
 
@@ -137,7 +142,7 @@ def test_the_size_of_a_known_error_is_told():
 def test_dependence_is_told_from_miscalibration():
     # The mean is right, but where the hypotheses disagree the label is always 1.
     y = np.repeat([1, 0], 1000)
-    rows = np.repeat([[0.25, 0.75], [0.5, 0.5]], 1000, axis=0)
+    rows = np.repeat([[0.25, 0.75, 0.5], [0.5, 0.5, 0.5]], 1000, axis=0)
     found = evaluate(y, rows)
     assert "off by about 50.0 points" in found.judgement["mean"]
     assert "mostly where the spread tells" in found.judgement["mean"]
@@ -146,9 +151,9 @@ def test_dependence_is_told_from_miscalibration():
 def test_absence_of_evidence_is_told():
     found = evaluate(np.arange(500) % 2, np.full((500, 4), 0.5))
     unseen = 100 * math.sqrt(found.tece.minimum_detectable)
-    assert "No miscalibration can be told from 0 with 500 inputs" in found.judgement["mean"]
+    assert "cannot be told from right with 500 inputs" in found.judgement["mean"]
     assert f"an error of less than {unseen:.1f} points" in found.judgement["mean"]
-    assert any("below the smallest error that 500 inputs" in line for line in found.warnings)
+    assert f"least that can be seen       {unseen:.1f} points" in str(found)
 
 
 def test_an_uncertainty_above_the_brier_score_is_too_large():
@@ -159,7 +164,7 @@ def test_an_uncertainty_above_the_brier_score_is_too_large():
     assert "too large" in found.judgement["size"]
     law = evaluate(np.arange(200) % 2, rows, exchangeable=False)
     assert law.reported_error.estimate == pytest.approx(1 / 4)
-    assert "Cannot be told from one label per input" in law.judgement["size"]
+    assert "cannot be told from one label per input" in law.judgement["size"]
 
 
 def test_with_several_labels_the_size_is_judged():
@@ -168,9 +173,10 @@ def test_with_several_labels_the_size_is_judged():
     mean = rows.mean(axis=1, keepdims=True)
     half = evaluate(y, mean + (rows - mean) / np.sqrt(2), **counts)
     assert half.second_order.share.estimate == pytest.approx(0.5, abs=0.1)
-    assert half.judgement["size"].startswith("It is too small: it reports ")
+    assert half.judgement["size"].startswith("The uncertainty is too small: it reports ")
+    assert "slope" in half.judgement["size"] and "fit_counts can repair" in half.judgement["size"]
     double = evaluate(y, np.clip(mean + (rows - mean) * 1.5, 0, 1), **counts)
-    assert double.judgement["size"].startswith("It is too large: it reports ")
+    assert double.judgement["size"].startswith("The uncertainty is too large: it reports ")
 
 
 def test_a_reported_uncertainty_is_what_is_judged():
@@ -207,7 +213,7 @@ def test_what_weakens_the_numbers_is_said():
     assert any("Only 10 inputs have two labels" in line for line in few.warnings)
 
 
-@pytest.mark.parametrize("n", [1, 11, 40, 500])
+@pytest.mark.parametrize("n", [1, 2, 11, 40, 500])
 @pytest.mark.parametrize("n_labels", [0, 2])
 @pytest.mark.parametrize("n_hypotheses", [1, 2, 20])
 @pytest.mark.parametrize("rare", [False, True])
@@ -216,17 +222,125 @@ def test_the_summary_is_one_screen(n, n_labels, n_hypotheses, rare):
     for n_bins in (None, max(1, n // 2)):
         found = evaluate(y * (1 - rare), rows, n_bins=n_bins, **counts)
         lines = str(found).splitlines()
-        assert len(lines) <= 30
-        assert max(map(len, lines)) <= 100
+        assert len(lines) <= 50
+        assert max(map(len, lines)) <= 80
         assert "nan" not in str(found)
         json.dumps(found.to_dict(), allow_nan=False)
 
 
-def test_the_summary_names_settings_and_both_questions(result):
-    text = repr(result)
-    assert text.startswith("Evaluation of 2,000 inputs (")
-    assert "Is the mean right?" in text and "Is the uncertainty of the right size?" in text
-    assert text.endswith("Settings: 50 nested bins (TECE), 100 K-means bins (EECE), random_state 0")
+def test_the_summary_is_as_wide_as_the_terminal(result, monkeypatch):
+    for columns, widest in (("66", 66), ("200", 100)):
+        monkeypatch.setenv("COLUMNS", columns)
+        assert widest - 15 < max(map(len, str(result).splitlines())) <= widest
+
+
+def test_the_summary_concludes_first_and_asks_three_questions(result):
+    lines = repr(result).splitlines()
+    assert lines[0].startswith("Evaluation of 2,000 inputs (")
+    assert lines[2].startswith("→ The probabilities are off by about ")
+    order = [lines.index(q) for q in lines if q[:2] in ("1 ", "2 ", "3 ")]
+    assert len(order) == 3 and order == sorted(order)
+    assert max(i for i, line in enumerate(lines) if line.startswith("→")) < order[0]
+    assert lines[-1] == "Settings: 50 nested bins (TECE), 100 K-means (EECE), random_state 0"
+    # (H + 1)/(H − 1) stands on the line.
+    assert "(20 draws: × 1.11)" in repr(result)
+    assert "calibrated ≤ 0.001" in repr(result)
+
+
+@pytest.mark.parametrize(
+    ("ends", "expected"),
+    [
+        ((6.42, 5.2, 7.7), "6.4 [5.2, 7.7]"),
+        ((-0.01, 0, 0.012), "0.000 [0, 0.012]"),
+        ((-0.3, -1.2, 0.6), "−0.3 [−1.2, 0.6]"),
+        ((72, 40, 130), "72 [40, 130]"),
+        ((2, 1.5, math.inf), "2.0 [1.5, ∞]"),
+    ],
+)
+def test_two_figures_of_the_interval_are_shown(ends, expected):
+    assert shown(metrics.Estimate(ends[0], 1.0, *ends[1:], 0.95)) == expected
+
+
+def test_the_ranking_is_that_of_the_metric():
+    y, rows, counts = predictor(1000, n_labels=3)
+    own = rows.mean(axis=1) ** 2
+    found = evaluate(y, rows, prediction=own, **counts)
+    assert found.ranking == metrics.error_ranking(y, rows, prediction=own, **counts)
+    assert "3 Does it know where it errs?" in str(found)
+    entropy = evaluate(y, rows, kind_of_uncertainty="mutual_information")
+    expected = metrics.error_ranking(y, rows, kind_of_uncertainty="mutual_information")
+    assert entropy.ranking == expected and "mutual information" in str(entropy)
+    # What a mutual information is has no size.
+    reported = evaluate(
+        y, rows, epistemic_uncertainty=own * 9, kind_of_uncertainty="mutual_information"
+    )
+    assert reported.reported_error == entropy.reported_error
+    by_own = metrics.error_ranking(y, rows, epistemic_uncertainty=own)
+    kept = [r.by_uncertainty.kept_error_80.estimate for r in (reported.ranking, by_own)]
+    assert kept[0] == kept[1]
+
+
+def ranked_by(uncertainty, y, rows):
+    # A variance of a probability is at most 1/4.
+    variance = uncertainty / (4 * np.max(uncertainty))
+    return evaluate(y, rows, epistemic_uncertainty=variance).judgement["ranking"]
+
+
+def test_the_order_of_the_uncertainty_is_judged():
+    rng = np.random.default_rng(0)
+    p = rng.beta(1, 1, 4000)
+    y = (rng.random(4000) < p).astype(int)
+    rows = np.clip(p[:, None] + [-0.01, 0.01], 0, 1)
+    assert "tells where it errs, as well as" in ranked_by(p * (1 - p), y, rows)
+    less = p * (1 - p) + rng.uniform(0, 0.2, 4000)
+    assert "but less well than the prediction itself" in ranked_by(less, y, rows)
+    assert "and better than the prediction" in ranked_by(abs(y - p), y, rows)
+    assert "cannot be seen" in ranked_by(rng.random(4000), y, rows)
+    # Half of the sure ones in another order: at 90 % nothing changes.
+    other = np.where(p * (1 - p) < 0.15, rng.uniform(0, 0.15, 4000), p * (1 - p))
+    judged = ranked_by(other, y, rows)
+    assert "but less well than the prediction itself over all coverages" in judged
+    assert "small where it errs" in ranked_by(1 - p * (1 - p), y, rows)
+    assert "No prediction is wrong" in ranked_by(p, (p > 0.5).astype(int), rows)
+
+
+def test_controls_report_as_much_and_know_nothing():
+    y, rows, counts = predictor(4000, n_labels=10)
+    found = evaluate(y, rows, **counts)
+    mean, share = rows.mean(axis=1), found.second_order.share.estimate
+    error = found.second_order.reducible.estimate
+    product = found.controls["product"]
+    assert product["share"].estimate == pytest.approx(np.mean(mean * (1 - mean)) / error)
+    for name in ("constant", "shuffled"):
+        assert found.controls[name]["share"].estimate == pytest.approx(share)
+    slope = found.controls["shuffled"]["slope"]
+    assert slope.ci_low < 0 < slope.ci_high < 1
+    assert math.isnan(found.controls["constant"]["slope"].estimate)
+    shuffled = np.random.default_rng(1).permutation(rows.var(axis=1))
+    wrong = evaluate(y, rows, epistemic_uncertainty=shuffled * 21 / 19, **counts)
+    assert wrong.judgement["size"].startswith("The uncertainty is on the wrong inputs: its slope")
+
+
+def test_an_uncertainty_of_the_prediction_alone_is_told():
+    # Labels are nearly certain, so that Δ(1 − Δ) is about the squared error.
+    rng = np.random.default_rng(2)
+    p = (rng.random(3000) < 0.5) * 0.98 + 0.01
+    mean = np.where(rng.random(3000) < 0.8, p, 1 - p) * 0.6 + 0.2
+    votes = (rng.random((3000, 40)) < mean[:, None]).astype(float)
+    found = evaluate(p > 0.5, votes, n_positive=rng.binomial(4, p), n_labels=4)
+    assert found.warnings[0].startswith("All hypotheses are votes of 0 or 1")
+    assert any("Whoever reports Δ(1 − Δ)" in line for line in found.warnings)
+
+
+def test_recalibration_is_not_advised_to_labels_that_are_no_draws():
+    # Most of nine raters, as data sets are shipped; the method knows what share says yes.
+    rng = np.random.default_rng(3)
+    p = rng.beta(2, 2, 4000)
+    rows = np.clip(p[:, None] + rng.normal(0, 0.01, (4000, 5)), 0, 1)
+    s = rng.binomial(9, p)
+    found = evaluate(s > 4, rows, n_positive=s, n_labels=9)
+    assert "would do harm" in found.judgement["mean"] and ".fit" not in found.judgement["mean"]
+    assert "by all labels" in str(found)
 
 
 def test_what_is_not_finite_is_null_in_json():
@@ -248,11 +362,22 @@ def test_lists_frames_and_dtypes_give_the_same(result):
     pd.testing.assert_frame_equal(frame, result.to_frame(), rtol=1e-9)
 
 
-def test_an_own_prediction_changes_only_what_is_of_the_prediction(result):
+def test_an_own_prediction_is_what_is_judged_and_the_hypotheses_size_is_theirs(result):
     y, rows, _ = predictor(2000, slope=1.8)
-    own = evaluate(y, rows, prediction=np.full(2000, 0.25))
-    assert own.brier.estimate == pytest.approx(np.mean((y - 0.25) ** 2))
-    assert own.tece == result.tece and own.reducible_at_most == result.reducible_at_most
+    q = np.random.default_rng(0).uniform(0.1, 0.4, 2000)
+    own = evaluate(y, rows, prediction=q)
+    assert own.brier.estimate == pytest.approx(np.mean((y - q) ** 2))
+    assert own.reducible_at_most == result.reducible_at_most
+    assert own.reported_error == result.reported_error and own.eece.eece == result.eece.eece
+    sample = metrics.Sample(y, rows, prediction=q)
+    assert own.tece == metrics.split_epistemic_calibration_error(sample).total
+    assert own.tests["mean_calibration"] == metrics.mean_calibration_test(sample)
+    assert "1 Are the probabilities right? (of the prediction given)" in str(own)
+    assert "and the error may be 0 to" in own.judgement["size"]
+    # That of the mean of the hypotheses is theirs without one.
+    assert evaluate(y, rows, prediction=rows.mean(axis=1)).tece.estimate == pytest.approx(
+        result.tece.estimate
+    )
 
 
 @pytest.mark.fault
@@ -261,10 +386,16 @@ def test_an_own_prediction_changes_only_what_is_of_the_prediction(result):
     [
         ({"n_positive": [1] * 20}, "n_labels is missing"),
         ({"n_labels": [2] * 20}, "n_positive is missing"),
-        ({"n_positive": [1] * 19, "n_labels": 2}, "n_positive has 19 samples, y_true has 20"),
+        (
+            {"n_positive": [1] * 19, "n_labels": 2},
+            r"n_positive has shape \(19,\), expected \(20,\)",
+        ),
         ({"n_positive": [3] * 20, "n_labels": 2}, "n_positive must be at most n_labels"),
-        ({"prediction": [0.5] * 19}, "prediction has 19 samples"),
-        ({"epistemic_uncertainty": [-1.0] * 20}, "epistemic_uncertainty must be"),
+        ({"prediction": [0.5] * 19}, r"prediction has shape \(19,\)"),
+        (
+            {"epistemic_uncertainty": [-1.0] * 20},
+            "epistemic_uncertainty lies in .* expected values >= 0",
+        ),
         ({"confidence_level": 1}, "confidence_level must lie between"),
     ],
 )
@@ -290,21 +421,29 @@ def test_reliability_has_frequencies_and_wilsons_intervals():
 @pytest.mark.parametrize("n", [1, 15, 2000])
 @pytest.mark.parametrize("n_labels", [0, 3])
 @pytest.mark.parametrize("n_hypotheses", [1, 3, 20])
-def test_the_figure_has_both_panels(tmp_path, n, n_labels, n_hypotheses):
+def test_the_figure_has_a_panel_for_each_question(tmp_path, n, n_labels, n_hypotheses):
     y, rows, counts = predictor(n, n_labels=n_labels, n_hypotheses=n_hypotheses)
     path = tmp_path / "figure.png"
     figure = evaluate(y, rows, **counts).plot(path)
     assert path.stat().st_size > 10_000
-    left, right = figure.axes
-    assert left.get_title() == "Is the mean right?"
-    assert right.get_title() == "Is the uncertainty of the right size?"
+    left, middle, right = figure.axes
+    assert [a.get_title() for a in (left, right)] == [
+        "Probabilities right?",
+        "Knows where it errs?",
+    ]
+    assert middle.get_title() == "Right size?"
     if n == 2000 and n_hypotheses > 1:
-        # Below the diagonal nothing: the Brier score is far above what is reported.
-        (points,) = (line for line in right.lines if line.get_marker() in ("o", "v"))
-        assert len(points.get_xdata()) == (1 if n_hypotheses == 3 else 10)
+        assert middle.get_xlim() == middle.get_ylim()
+        curve = right.lines[0].get_ydata()
+        assert curve[-1] == pytest.approx(100 * np.mean((rows.mean(axis=1) > 0.5) != y))
         if not n_labels:
-            brier = np.average(points.get_ydata())
-            assert brier == pytest.approx(np.mean((y - rows.mean(axis=1)) ** 2))
+            # Ranges, from what calibration shows to the upper limit of the Brier score.
+            (ranges,) = middle.collections
+            ends = np.array([s[:, 1] for s in ranges.get_segments()])
+            assert len(ends) == (1 if n_hypotheses == 3 else 10)
+            assert (ends[:, 0] < ends[:, 1]).all() and (ends[:, 0] >= 0).all()
+            brier = 100 * np.sqrt(np.mean((y - rows.mean(axis=1)) ** 2))
+            assert ends[:, 0].max() < brier < ends[:, 1].max()
 
 
 def test_without_a_path_the_figure_is_one_that_is_shown(result):
@@ -313,7 +452,7 @@ def test_without_a_path_the_figure_is_one_that_is_shown(result):
     plt.switch_backend("agg")
     figure = result.plot()
     try:
-        assert plt.figure(figure.number) is figure and len(figure.axes) == 2
+        assert plt.figure(figure.number) is figure and len(figure.axes) == 3
     finally:
         plt.close(figure)
 

@@ -1,6 +1,7 @@
 import dataclasses
 import itertools
 import math
+import re
 from types import SimpleNamespace
 
 import numpy as np
@@ -15,6 +16,7 @@ from epistemic_calibration.scoring import (
     Scorer,
     bounds,
     corrected,
+    ranking,
     rows_of_all_tasks,
     rows_of_methods,
     second_order,
@@ -143,7 +145,36 @@ def expected_values(given, settings):
             values[f"log_loss_{when}_recalibration"] = metrics.log_loss(
                 y[scored_on], rows.mean(axis=1, dtype=np.float64)
             )
-    return {**values, "n_samples": len(y), "n_positive": int(np.sum(y))}
+    values |= {"n_samples": len(y), "n_positive": int(np.sum(y))}
+    return values | expected_ranking([given], settings)
+
+
+def expected_ranking(tasks, settings):
+    """Return the scores of the ranking of errors, of all tasks together."""
+    y, rows = (np.concatenate([t[name] for t in tasks]) for name in ("y_true", "hypotheses"))
+    found = metrics.error_ranking(
+        y,
+        rows,
+        prediction=tasks[0].get("prediction"),
+        epistemic_uncertainty=tasks[0].get("epistemic_uncertainty"),
+        groups=np.tile(np.arange(len(tasks[0]["y_true"])), len(tasks)),
+        confidence_level=settings["confidence_level"],
+    )
+    values = {"error_rate": found.error.estimate}
+    for name in [m.name for m in ranking.METRICS if hasattr(found.difference, m.name)]:
+        apart = getattr(found.difference, name)
+        by_eu, by_prediction = (
+            getattr(order, name) for order in (found.by_uncertainty, found.by_prediction)
+        )
+        values[name] = getattr(by_eu, "estimate", by_eu)
+        if name == "kept_error_90":
+            values |= {f"{name}_low": by_eu.ci_low, f"{name}_high": by_eu.ci_high}
+        values[f"{name}_by_prediction"] = getattr(by_prediction, "estimate", by_prediction)
+        if name in ("kept_error_90", "augrc", "auroc_of_errors"):
+            values[f"{name}_difference"] = apart.estimate
+            values[f"{name}_difference_low"] = apart.ci_low
+            values[f"{name}_difference_high"] = apart.ci_high
+    return values
 
 
 # --- Scores of one task
@@ -192,6 +223,7 @@ def test_scores_by_hand():
 
 
 #: Scored only of inputs with several labels each.
+CONTROL = re.compile("squared|_of_(product|constant|shuffled)")
 OF_SEVERAL_LABELS = {"share_before_recalibration", "share_after_recalibration"}
 
 
@@ -203,6 +235,7 @@ def test_every_metric_is_described_and_within_its_range():
         alone = {m.name for m in METRICS.values()}
         alone -= {m.name for m in (*second_order.METRICS, *bounds.METRICS)}
         alone -= OF_SEVERAL_LABELS | {"confidence_level"}
+        alone -= {name for name in alone if CONTROL.search(name)}
         assert set(found) == alone
         for name, value in found.items():
             low, high = METRICS[name].range
@@ -394,6 +427,17 @@ def test_several_labels_of_all_tasks():
     }
     error = [row["value"] for row in curve if row["metric"] == "curve_error"]
     assert [row["bin"] for row in curve if row["metric"] == "curve_error"] == list(range(10))
+    # Controls report as much as the method, or Δ(1 − Δ), and know nothing.
+    assert values["share_of_constant"] == pytest.approx(values["reported_share"])
+    assert values["share_of_shuffled"] == pytest.approx(values["reported_share"])
+    means = np.concatenate([task["hypotheses"].mean(axis=1, dtype=float) for task in given])
+    product = np.mean(means * (1 - means)) / values["reducible_error"]
+    assert values["share_of_product"] == pytest.approx(product)
+    kept = (
+        values["kept_squared_error_90_difference_low"],
+        values["kept_squared_error_90_difference"],
+    )
+    assert kept[0] < kept[1]
     # The bins are of equal size, and their mean is that of all.
     assert np.mean(error) == pytest.approx(result.reducible.estimate, abs=2e-3)
 
@@ -460,13 +504,18 @@ def test_rows_of_all_tasks_are_those_of_a_direct_call():
         random_state=3,
     )
     rows = list(rows_of_all_tasks([scorer.summaries() for scorer in scorers], SETTINGS))
+    ranked = {metric.name for metric in ranking.METRICS}
     for row in rows:
         assert list(row) == COLUMNS
         assert (row["scope"], row["n_hypotheses"]) == ("all_tasks", None)
+        bins = (None, None) if row["metric"] in ranked else ("nested", 18)
         if row["metric"] != "confidence_level":
-            assert (row["binning"], row["n_bins"]) == ("nested", 18)
+            assert (row["binning"], row["n_bins"]) == bins
     values = {row["metric"]: row["value"] for row in rows}
-    assert list(values) == [metric.name for metric in corrected.METRICS if metric.of_all_tasks]
+    assert expected_ranking(given, SETTINGS).items() <= values.items()
+    assert [name for name in values if name not in ranked] == [
+        metric.name for metric in corrected.METRICS if metric.of_all_tasks
+    ]
     assert values["tece_corrected"] == expected.estimate
     assert values["tece_corrected_low"] == expected.ci_low
     assert values["tece_corrected_high"] == expected.ci_high
@@ -532,6 +581,11 @@ def test_tables_show_what_they_should_in_their_order():
     assert {table for metric in METRICS.values() for table in metric.tables} == set(TABLES)
 
 
+RANKED = ["kept_error_90", "kept_error_80", "kept_error_50", "aurc", "excess_aurc", "augrc"]
+RANKED += ["auroc_of_errors"]
+COMPARED = ["kept_error_90", "augrc", "auroc_of_errors"]
+SQUARED = ["kept_squared_error_90", "squared_augrc"]
+
 #: What a score can be: the smallest and the largest value.
 RANGES = {
     # Shares, probabilities, and what is a square or a mean of probabilities.
@@ -540,6 +594,8 @@ RANGES = {
         *("confidence_level", "eece_dispersion", "tece_dropped_mass", "tece_cross_fitted_low"),
         *("p_epistemic_calibration", "p_epistemic_independence", "p_mean_calibration"),
         "p_second_order",
+        *("error_rate", "kept_error_90_low", "kept_error_90_high"),
+        *(f"{name}{of}" for name in RANKED for of in ("", "_by_prediction")),
     ],
     # Variances of a label, at most that of a fair coin, over the size of a bin.
     (0, 0.25): ["eece_noise_floor", "tece_noise_floor"],
@@ -550,6 +606,8 @@ RANGES = {
         *("tece_corrected_before_recalibration", "tece_corrected_after_recalibration"),
         *("variance_in_bins", "within_label_correlation", "within_label_correlation_low"),
         "within_label_correlation_high",
+        *(f"{name}{of}" for name in SQUARED for of in ("", "_by_prediction", "_difference")),
+        *(f"{name}_difference{end}" for name in COMPARED for end in ("", "_low", "_high")),
     ],
     # The difference of two of them; p(1 − p); what is not limited to [0, 1].
     (-2, 2): ["epistemic_dependence"],
@@ -563,6 +621,7 @@ RANGES = {
         *("reported_share", "reported_share_at_least", "reported_share_at_most"),
         *("share_before_recalibration", "share_after_recalibration", "tece_corrected_low"),
         *("tece_corrected_high", "tece_minimum_detectable", "tece_reported_low"),
+        *("share_of_product", "share_of_constant", "share_of_shuffled"),
     ],
 }
 #: Decimals in tables, where they are not 4; limits have those of their estimate.
@@ -578,10 +637,14 @@ DIGITS = {
     3: [
         *("accuracy", "brier", "log_loss", "auroc", "reported_share", "reported_share_at_least"),
         *("reported_share_at_most", "within_label_correlation"),
+        *("auroc_of_errors", "auroc_of_errors_by_prediction", "auroc_of_errors_difference"),
+        *("share_of_product", "share_of_constant", "share_of_shuffled"),
+        *("slope_of_product", "slope_of_shuffled"),
     ],
     5: [
         *("curve_uncertainty", "curve_error", "bounds_curve_uncertainty"),
         *("bounds_curve_at_least", "bounds_curve_at_most"),
+        *(f"{name}{of}" for name in SQUARED for of in ("", "_by_prediction", "_difference")),
     ],
     6: ["size_error"],
 }
@@ -600,6 +663,8 @@ def test_ranges_and_digits_of_all_metrics():
     assert {n for n in unlimited if not n.endswith(("_low", "_high")) and "curve" not in n} == {
         "size_slope",
         "size_error",
+        "slope_of_product",
+        "slope_of_shuffled",
     }
 
 
@@ -675,6 +740,7 @@ def test_families_are_found_by_file_name_and_ordered(monkeypatch):
         "eece",
         "first_order",
         "hypothesis_tests",
+        "ranking",
         "recalibration",
         "second_order",
     )

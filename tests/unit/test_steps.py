@@ -223,7 +223,7 @@ def test_predictions_are_imported_with_their_task(tmp_path, labels):
     np.testing.assert_array_equal(arrays["y_true"], Y_TEST == 1)
     assert record["task"] == "dog"
 
-    np.savez(given, hypotheses=hypotheses, y_true=Y_TEST == 1, more=1)
+    np.savez(given, hypotheses=hypotheses, y_true=Y_TEST == 1, groups=np.arange(30))
     with pytest.raises(PredictionsError, match="has changed since the run began"):
         run("predictions", settings, inputs, {"hypotheses": str(output)})
 

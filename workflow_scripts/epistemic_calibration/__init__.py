@@ -7,8 +7,8 @@ each module imports only what it uses.
 __version__ = "0.1.0"
 
 __all__ = [
-    "ClassEvaluation",
     "Evaluation",
+    "Slices",
     "__version__",
     "adapters",
     "evaluate",
@@ -23,8 +23,8 @@ def __getattr__(name):
 
     if name in ("Evaluation", "evaluate"):
         return getattr(import_module("epistemic_calibration.evaluation"), name)
-    if name == "ClassEvaluation":
-        return import_module("epistemic_calibration._class_evaluation").ClassEvaluation
+    if name == "Slices":
+        return import_module("epistemic_calibration._slices").Slices
     if name == "hypotheses_of":
         return import_module("epistemic_calibration.adapters").hypotheses_of
     if name in ("adapters", "metrics"):

@@ -1,14 +1,14 @@
 from epistemic_calibration import adapters as adapters
 from epistemic_calibration import metrics as metrics
-from epistemic_calibration._class_evaluation import ClassEvaluation as ClassEvaluation
+from epistemic_calibration._slices import Slices as Slices
 from epistemic_calibration.adapters import hypotheses_of as hypotheses_of
 from epistemic_calibration.evaluation import Evaluation as Evaluation
 from epistemic_calibration.evaluation import evaluate as evaluate
 
 __version__: str
 __all__ = [
-    "ClassEvaluation",
     "Evaluation",
+    "Slices",
     "__version__",
     "adapters",
     "evaluate",

@@ -1,208 +1,266 @@
-"""Which of two files of predictions of the same inputs errs less."""
+"""How files of predictions of the same inputs answer the three questions, beside each other."""
 
 from __future__ import annotations
 
-import dataclasses
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import combinations
 from typing import Any
 
 import numpy as np
 
 from epistemic_calibration import metrics
-from epistemic_calibration._evaluation_text import in_points, inputs_of, interval, number
-from epistemic_calibration.evaluation import LEAST_SAMPLES, numbers_of_bins, units_of
-from epistemic_calibration.metrics import CorrectedError, ErrorDifference
+from epistemic_calibration._estimates import LEAST_SAMPLES, Evaluated
+from epistemic_calibration._evaluation_text import (
+    decimals,
+    in_points,
+    inputs_of,
+    number,
+    p_value,
+    sentences,
+    shown,
+    width,
+)
+from epistemic_calibration.evaluation import Evaluation, plain
+from epistemic_calibration.metrics import ErrorDifference, Estimate
 from epistemic_calibration.metrics._classes import ClassSample
+from epistemic_calibration.metrics._clusters import mean_of_groups
+from epistemic_calibration.metrics.ranking import difference_kept, errors_and_doubt
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Differences of two predictors, the first less the second.
+
+    Attributes
+    ----------
+    calibration : ErrorDifference
+        Of the corrected TECE; of three classes or more of its mean over them.
+    brier : Estimate
+        Of the Brier score of the prediction, a sum over classes.
+    kept_error_90 : Estimate or None
+        Of the errors among the 90 % of least uncertainty, each predictor's own errors.
+    """
+
+    calibration: ErrorDifference
+    brier: Estimate
+    kept_error_90: Estimate | None
 
 
 @dataclass(frozen=True, repr=False)
 class Comparison:
-    """Corrected TECE of two predictors of the same inputs, and their difference.
+    """What predictors of the same inputs say, and how they differ.
 
     Attributes
     ----------
-    errors : dict of str to CorrectedError
-        By name, in the order given; of three classes or more the mean over classes, each against
-        all others.
-    brier : dict of str to float
-        Of the means of the hypotheses; of three classes or more a sum over classes.
-    difference : ErrorDifference
-        First less second.
-    n_samples, n_bins : int
-    n_groups : int or None
-        Groups of inputs that are independent of each other, where there are any.
-    n_classes : int
+    evaluations : dict of str to Evaluation
+        By name, in the order given.
+    pairs : dict of (str, str) to Pair
+        Every two of them, in that order.
     """
 
-    errors: dict[str, CorrectedError]
-    brier: dict[str, float]
-    difference: ErrorDifference
-    n_samples: int
-    n_bins: int
-    n_groups: int | None = None
-    n_classes: int = 2
+    evaluations: dict[str, Evaluation]
+    pairs: dict[tuple[str, str], Pair]
 
     @property
-    def judgement(self) -> str:
-        """One sentence: which errs less, or that it cannot be told."""
-        first, second = self.errors
-        d = self.difference
-        if d.ci_low <= 0 <= d.ci_high:
-            return (
-                f"Which of the two errs less cannot be told with {inputs_of(self)} "
-                f"(p = {d.p_value:.2g})."
-            )
-        better, worse = (first, second) if d.estimate < 0 else (second, first)
-        classes = ", on average over classes" if self.n_classes > 2 else ""
-        return f"{better} errs less than {worse}{classes} (p = {d.p_value:.2g})."
+    def judgement(self) -> list[str]:
+        """A sentence for each pair: which is better calibrated, has the lower Brier score, and
+        keeps fewer errors. P-values are adjusted for the number of pairs (Holm)."""
+        p_values = [pair.calibration.p_value for pair in self.pairs.values()]
+        adjusted = metrics.holm_correction(p_values)
+        return [
+            _sentence(a, b, pair, p, self._any())
+            for ((a, b), pair), p in zip(self.pairs.items(), adjusted, strict=True)
+        ]
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as JSON can hold it."""
-        return dataclasses.asdict(self) | {"judgement": self.judgement}
+        return {
+            "evaluations": {name: e.to_dict() for name, e in self.evaluations.items()},
+            "pairs": [
+                {"first": a, "second": b, **plain(pair)} for (a, b), pair in self.pairs.items()
+            ],
+            "judgement": self.judgement,
+        }
+
+    def _any(self) -> Evaluation:
+        return next(iter(self.evaluations.values()))
 
     def __repr__(self) -> str:
-        d = self.difference
-        width = max(len(name) for name in [*self.errors, "Difference, first less second"]) + 2
-        lines = [f"{'':<{width}}{'Brier':>8}{'Corrected TECE':>16}  {'interval':<19} in points"]
-        lines += [
-            f"{name:<{width}}{number(self.brier[name]):>8}{number(error.estimate):>16}  "
-            f"{interval(error):<19} {in_points(error)}"
-            for name, error in self.errors.items()
+        e = self._any()
+        level = f"{100 * e.confidence_level:g} % intervals"
+        lines = [f"Comparison of {len(self.evaluations)} predictors of {inputs_of(e)}; {level}", ""]
+        for sentence in self.judgement:
+            lines += sentences(sentence)
+        lines += ["", *self._table(), ""]
+        of_each = " and class" if e.n_classes > 2 else ""
+        lines += [f"Settings: {e.n_bins} nested bins each{of_each}, random_state {e.random_state}"]
+        return "\n".join(line.rstrip() for line in lines)
+
+    def _table(self) -> list[str]:
+        """Return a row for each predictor, and one for each difference."""
+        head = ["", "Brier", "Calibration error", "Share", "Slope", "Errors", "at 90 %"]
+        rows = [head]
+        for name, e in self.evaluations.items():
+            rows.append([name, number(e.brier.estimate), in_points(e.tece), *_size(e), *_kept(e)])
+        # What is too wide for the terminal is the name.
+        rest = sum(2 + max(len(row[k]) for row in rows) for k in range(1, len(head)))
+        widest = max(8, min(max(len(row[0]) for row in rows), width() - rest))
+        return [
+            "".join(
+                [
+                    f"{_cut(row[0], widest):<{widest}}",
+                    *(
+                        "  " + cell.ljust(max(len(row[k]) for row in rows))
+                        for k, cell in enumerate(row[1:], start=1)
+                    ),
+                ]
+            )
+            for row in rows
         ]
-        of_each = ""
-        if self.n_classes > 2:
-            of_each = f" and class; TECE is a mean over {self.n_classes} classes"
-        lines += [
-            f"{'Difference, first less second':<{width}}{'':>8}{number(d.estimate):>16}  "
-            f"{interval(d)}",
-            f"→ {self.judgement}",
-            f"Settings: {inputs_of(self)}, {self.n_bins} nested bins each{of_each}, "
-            f"{100 * d.confidence_level:g} % intervals",
-        ]
-        return "\n".join(lines)
 
 
-def compare(
-    predictors: Mapping[str, Mapping[str, np.ndarray]],
-    *,
-    n_bins: int | None = None,
-    confidence_level: float = 0.95,
-    random_state: int = 0,
-) -> Comparison:
-    """Compare two predictors by the corrected TECE; of several classes, by their mean.
+def _cut(name: str, length: int) -> str:
+    return name if len(name) <= length else "…" + name[len(name) - length + 1 :]
+
+
+def _size(e: Evaluation) -> list[str]:
+    if e.second_order is not None:
+        share, slope = e.second_order.share.estimate, e.second_order.slope.estimate
+        return [
+            "—" if math.isnan(share) else f"{100 * share:,.0f} %",
+            "—" if math.isnan(slope) else f"{slope:.1f}".replace("-", "−"),
+        ]
+    if e.share_bounds is None:
+        return ["—", "—"]
+    low, high = e.share_bounds
+    top = "" if math.isinf(high) else f"–{100 * high:,.0f}"
+    return [f"{100 * low:,.0f}{top} %" if top else f"≥ {100 * low:,.0f} %", "—"]
+
+
+def _kept(e: Evaluation) -> list[str]:
+    if e.ranking is None:
+        return [f"{100 * (1 - e.accuracy.estimate):.1f} %", "—"]
+    kept = e.ranking.by_uncertainty.kept_error_90
+    digits = min(decimals(100 * kept.ci_low, 100 * kept.ci_high), 2)
+    return [f"{100 * v.estimate:.{digits}f} %" for v in (e.ranking.error, kept)]
+
+
+def _sentence(a: str, b: str, pair: Pair, p_adjusted: float, e: Evaluation) -> str:
+    d, brier, kept = pair.calibration, pair.brier, pair.kept_error_90
+    p = f"p {p_value(p_adjusted, '=')}"
+    better = worse = None
+    if p_adjusted > 1 - e.confidence_level:
+        text = f"Which of {a} and {b} is better calibrated cannot be told ({p})"
+    else:
+        better, worse = (a, b) if d.estimate < 0 else (b, a)
+        classes = ", on average over classes" if e.n_classes > 2 else ""
+        text = f"{better} is better calibrated than {worse}{classes} ({p})"
+    if brier.ci_low <= 0 <= brier.ci_high:
+        text += "; their Brier scores do not differ beyond chance"
+    else:
+        first = a if brier.estimate < 0 else b
+        apart = shown(brier)
+        but = "and" if better == first else "but"
+        text += f"; {but} {first} has the lower Brier score (difference {apart})"
+    if kept is not None and not kept.ci_low <= 0 <= kept.ci_high:
+        fewer = a if kept.estimate < 0 else b
+        apart = shown(kept, 100.0)
+        text += f"; {fewer} keeps fewer errors at 90 % (difference {apart} %)"
+    return text + "."
+
+
+def compare(evaluations: Mapping[str, Evaluation]) -> Comparison:
+    """Compare two predictors or more of the same inputs.
 
     Parameters
     ----------
-    predictors : mapping from name to mapping
-        Two, each as `read_predictions` returns them.
-    n_bins, confidence_level, random_state
-        As in `evaluate`.
+    evaluations : mapping from name to Evaluation
+        Two or more, with the same settings.
 
     Raises
     ------
     ValueError
         If they have other labels, classes or groups, or fewer than 11 inputs, or groups of them.
     """
-    (first, a), (second, b) = predictors.items()
-    n = len(a["y_true"])
-    if len(b["y_true"]) != n:
-        raise ValueError(
-            f"{first} has {n} inputs and {second} has {len(b['y_true'])}: they must be the same"
-        )
-    n_classes = _same_classes(predictors)
-    differ = np.count_nonzero(a["y_true"] != b["y_true"])
-    if differ:
-        raise ValueError(
-            f"{first} and {second} differ in {differ} of {n} labels: they must have the same "
-            f"inputs in the same order"
-        )
-    groups = _same_groups(predictors)
-    n_groups, n_units = units_of(groups, n)
-    if n_units < LEAST_SAMPLES:
-        units = "inputs" if groups is None else "groups"
-        raise ValueError(f"a comparison takes {LEAST_SAMPLES} {units} or more, got {n_units}")
-    n_bins, _ = numbers_of_bins(n_bins, n_units)
-    tasks = {name: _tasks(p, n_classes) for name, p in predictors.items()}
-    bins = {
-        name: [
-            task.bins(n_bins=n_bins, binning="nested", random_state=random_state)
-            for task in of_predictor
-        ]
-        for name, of_predictor in tasks.items()
-    }
-    options = {"confidence_level": confidence_level, "groups": groups}
+    (first, a), *others = evaluations.items()
+    for name, b in others:
+        _check_alike(first, a, name, b)
+    if a.tece is None:
+        what = "inputs" if a.n_groups is None else "groups"
+        got = a.n_samples if a.n_groups is None else a.n_groups
+        raise ValueError(f"a comparison takes {LEAST_SAMPLES} {what} or more, got {got}")
+    groups, level, seed = a._inputs.groups, a.confidence_level, a.random_state
+    tasks = {name: _tasks(e._inputs) for name, e in evaluations.items()}
+    n_bins = min(e.n_bins for e in evaluations.values())
     differences = metrics.compare_mean_corrected_errors(
         [task.y for task in tasks[first]],
         {name: [task.mean for task in of_predictor] for name, of_predictor in tasks.items()},
-        bins,
-        random_state=random_state,
-        **options,
-    )
-    errors = {}
-    for name, of_predictor in tasks.items():
-        if n_classes == 2:
-            errors[name] = metrics.corrected_epistemic_calibration_error(
-                of_predictor[0], bins=bins[name][0], **options
-            )
-        else:
-            errors[name] = metrics.mean_corrected_error(
-                [task.y for task in of_predictor],
-                [task.mean for task in of_predictor],
-                bins[name],
-                random_state=random_state,
-                **options,
-            )
-    return Comparison(
-        errors=errors,
-        brier={
-            name: float(sum(metrics.brier_score(task.y, task.mean) for task in of_predictor))
+        {
+            name: [t.bins(n_bins=n_bins, binning="nested", random_state=seed) for t in of_predictor]
             for name, of_predictor in tasks.items()
         },
-        difference=differences[first, second],
-        n_samples=n,
-        n_bins=n_bins,
-        n_groups=n_groups,
-        n_classes=n_classes,
+        random_state=seed,
+        confidence_level=level,
+        groups=groups,
     )
-
-
-def _same_classes(predictors: Mapping[str, Mapping[str, np.ndarray]]) -> int:
-    """Return the number of classes."""
-    (first, a), (second, b) = predictors.items()
-    n_first, n_second = (
-        p["hypotheses"].shape[2] if p["hypotheses"].ndim == 3 else 2 for p in (a, b)
-    )
-    if n_first != n_second:
-        raise ValueError(f"{first} has {n_first} classes and {second} has {n_second}")
-    names = [list(map(str, p["class_names"])) for p in (a, b) if "class_names" in p]
-    if len(names) == 2 and names[0] != names[1]:
-        raise ValueError(
-            f"the classes of {first} are {names[0][:5]} and those of {second} {names[1][:5]}: they "
-            f"must be the same in the same order"
+    clusters, pairs = a._inputs.clusters, {}
+    for pair in combinations(evaluations, 2):
+        both = [evaluations[name] for name in pair]
+        losses = [_losses(e._inputs) for e in both]
+        kept = None
+        if all(e.ranking is not None for e in both):
+            ranked = [
+                (errors_and_doubt(i.sample, i.prediction)[0], i.ranking_key)
+                for i in (e._inputs for e in both)
+            ]
+            kept = difference_kept(*ranked, clusters, level)
+        pairs[pair] = Pair(
+            calibration=differences[pair],
+            brier=mean_of_groups(losses[0] - losses[1], clusters, level),
+            kept_error_90=kept,
         )
-    return n_first
+    return Comparison(dict(evaluations), pairs)
 
 
-def _same_groups(predictors: Mapping[str, Mapping[str, np.ndarray]]) -> np.ndarray | None:
-    """Return the groups that one or both have."""
-    (first, a), (second, b) = predictors.items()
-    groups = [p["groups"] for p in (a, b) if "groups" in p]
-    if not groups:
-        return None
+def _losses(inputs: Evaluated) -> np.ndarray:
+    """Return the squared loss of every input, a sum over three classes or more."""
+    if isinstance(inputs.sample, ClassSample):
+        return np.square(inputs.sample.error()).sum(axis=1)
+    return (inputs.sample.y - inputs.prediction) ** 2
+
+
+def _check_alike(first: str, a: Evaluation, name: str, b: Evaluation) -> None:
+    if b.n_samples != a.n_samples:
+        raise ValueError(
+            f"{first} has {a.n_samples} inputs and {name} has {b.n_samples}: they must be the same"
+        )
+    if b.n_classes != a.n_classes:
+        raise ValueError(f"{first} has {a.n_classes} classes and {name} has {b.n_classes}")
+    if a.class_names and b.class_names and a.class_names != b.class_names:
+        raise ValueError(
+            f"the classes of {first} are {list(a.class_names[:5])} and those of {name} "
+            f"{list(b.class_names[:5])}: they must be the same in the same order"
+        )
+    if differ := np.count_nonzero(a._inputs.sample.y != b._inputs.sample.y):
+        raise ValueError(
+            f"{first} and {name} differ in {differ} of {a.n_samples} labels: they must have the "
+            f"same inputs in the same order"
+        )
     # Both are numbered in the order of their values, which may differ.
-    together = len(np.unique(np.stack(groups), axis=1).T)
-    if any(len(np.unique(labels)) != together for labels in groups):
-        raise ValueError(f"{first} and {second} differ in which inputs are of one group")
-    return groups[0]
+    both = np.stack([a._inputs.clusters, b._inputs.clusters])
+    together = len(np.unique(both, axis=1).T)
+    if any(len(np.unique(labels)) != together for labels in both):
+        raise ValueError(f"{first} and {name} differ in which inputs are of one group")
 
 
-def _tasks(predictor: Mapping[str, np.ndarray], n_classes: int) -> list[metrics.Sample]:
+def _tasks(inputs: Evaluated) -> list[metrics.Sample]:
     """Return the task, or one for each class against all others."""
-    y, hypotheses = predictor["y_true"], predictor["hypotheses"]
-    if n_classes == 2:
-        return [metrics.Sample(y, hypotheses)]
-    normalised = ClassSample(y, hypotheses).hypotheses
+    sample = inputs.sample
+    if not isinstance(sample, ClassSample):
+        return [sample]
     return [
-        metrics.Sample((y == c).astype(np.uint8), normalised[:, :, c]) for c in range(n_classes)
+        metrics.Sample((sample.y == c).astype(np.uint8), sample.hypotheses[:, :, c])
+        for c in range(sample.n_classes)
     ]

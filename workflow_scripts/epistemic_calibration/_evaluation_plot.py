@@ -1,41 +1,51 @@
-"""The figure of an `Evaluation`: is the mean right, and is the uncertainty of the right size?"""
+"""The figure of an `Evaluation`: one panel for each question."""
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from epistemic_calibration.metrics import SecondOrderCurve, second_order_curve
+from epistemic_calibration.metrics import SecondOrderCurve
+from epistemic_calibration.metrics._classes import ClassSample
+from epistemic_calibration.metrics._label_counts import label_moments
 from epistemic_calibration.metrics.binning import quantile_bins
-from epistemic_calibration.metrics.error_curve import Asked, curve, halves_of_uncertainty
+from epistemic_calibration.metrics.error_curve import (
+    Asked,
+    asked_of_uncertainty,
+    curve,
+    halves_of_uncertainty,
+)
+from epistemic_calibration.metrics.ranking import errors_and_doubt, risk_coverage_curve
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from epistemic_calibration.evaluation import Evaluation, _Inputs
+    from epistemic_calibration._estimates import Evaluated
+    from epistemic_calibration.evaluation import Evaluation
 
-COLOR = "#332288"
+COLOR, SECOND_COLOR = "#332288", "#117733"
+#: A curve has no more points than a figure shows.
+_MAX_POINTS = 1000
 
 
-def draw(e: Evaluation, inputs: _Inputs, path: str | Path | None) -> Figure:
-    """Draw both panels; without a path, into a figure that notebooks and windows show."""
+def draw(e: Evaluation, inputs: Evaluated, path: str | Path | None) -> Figure:
+    """Draw the panels; without a path, into a figure that notebooks and windows show."""
 
     def panels(figure: Figure) -> None:
-        left, right = figure.subplots(1, 2)
-        y, mean = inputs.sample.y, inputs.sample.mean
-        draw_reliability(
-            left, reliability(y, mean, n_quantiles(len(y)), e.confidence_level, inputs.groups)
-        )
-        curve = None
+        left, middle, right = figure.subplots(1, 3)
+        _draw_reliability(left, e, inputs)
+        found = None
         if e.reported_error is not None and e.n_samples > 1:
-            curve = size_curve(e, inputs)
-        draw_size(right, curve, seen=e.second_order is not None)
+            found = size_curve(e, inputs)
+        _draw_size(middle, found, seen=e.second_order is not None)
+        _draw_kept(right, e, inputs)
 
-    return figure_of(panels, path, height=0.48)
+    return figure_of(panels, path, height=0.4)
 
 
 def figure_of(
@@ -66,16 +76,17 @@ def figure_of(
     return figure
 
 
-def draw_reliability(
-    axes: Axes,
-    found: tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray],
-    *,
-    title: str = "Is the mean right?",
-    xlabel: str = "Mean of the hypotheses Δ",
-    ylabel: str = "Frequency of label 1",
-) -> None:
-    """Draw what `reliability` returns."""
-    predicted, frequency, low, high = found
+def _draw_reliability(axes: Axes, e: Evaluation, inputs: Evaluated) -> None:
+    sample = inputs.sample
+    if e.n_classes > 2:
+        y, mean = (sample.y == sample.top).astype(float), sample.mean.max(axis=1)
+        labels = {"xlabel": "Probability of the predicted class", "ylabel": "Share that is right"}
+    else:
+        y, mean = sample.y, sample.mean
+        labels = {"xlabel": "Mean of the hypotheses Δ", "ylabel": "Frequency of label 1"}
+    predicted, frequency, low, high = reliability(
+        y, mean, n_quantiles(len(y)), e.confidence_level, inputs.groups
+    )
     axes.plot([0, 1], [0, 1], color="#999999", lw=0.8)
     axes.errorbar(
         predicted,
@@ -86,47 +97,55 @@ def draw_reliability(
         elinewidth=1,
         clip_on=False,
     )
-    axes.set(
-        xlim=(0, 1),
-        ylim=(0, 1),
-        aspect="equal",
-        title=title,
-        xlabel=xlabel,
-        ylabel=ylabel,
-    )
+    axes.set(xlim=(0, 1), ylim=(0, 1), aspect="equal", title="Probabilities right?", **labels)
 
 
-def draw_size(
-    axes: Axes,
-    found: SecondOrderCurve | None,
-    *,
-    seen: bool,
-    title: str = "Is the uncertainty of the right size?",
-) -> None:
-    """Draw the error, or its upper bound where it is not seen, against what is reported."""
+def _draw_size(axes: Axes, found: SecondOrderCurve | None, *, seen: bool) -> None:
+    """Draw the error, or the range that it is known to lie in, against what is reported."""
     axes.set(
-        title=title,
-        xlabel="Squared error that is reported",
-        ylabel="Squared error of the mean" if seen else "Squared error, at most (Brier score)",
+        title="Right size?",
+        xlabel="Error that is reported, in points",
+        ylabel=f"{'Error at one input' if seen else 'Range of the error'}, in points",
     )
-    axes.locator_params(axis="x", nbins=5)
     if found is None:
         axes.text(0.5, 0.5, "no uncertainty to judge", ha="center", transform=axes.transAxes)
         return
-    top = 1.05 * max(float(found.ci_high[np.isfinite(found.ci_high)].max(initial=0.0)), 1e-6)
-    right = 1.1 * max(float(found.uncertainty.max()), 1e-6)
-    axes.plot([0, max(top, right)], [0, max(top, right)], color="#999999", lw=0.8)
-    low, high = (np.nan_to_num(ends, nan=0.0) for ends in (found.ci_low, found.ci_high))
-    error = np.maximum(found.error, 0)
-    axes.errorbar(
-        found.uncertainty,
-        error,
-        yerr=[np.maximum(error - low, 0), np.maximum(high - error, 0)],
-        fmt="o" if seen else "v",
-        color=COLOR,
-        elinewidth=1,
+    said, error, low, high = (
+        100 * np.sqrt(np.maximum(np.nan_to_num(values, nan=0.0, posinf=0.0), 0))
+        for values in (found.uncertainty, found.error, found.ci_low, found.ci_high)
     )
-    axes.set(xlim=(0, right), ylim=(0, max(top, 1.05 * float(error.max()))))
+    top = 1.05 * max(float(np.max([said, error, high])), 0.1)
+    axes.plot([0, top], [0, top], color="#999999", lw=0.8)
+    if seen:
+        ends = [np.maximum(error - low, 0), np.maximum(high - error, 0)]
+        axes.errorbar(said, error, yerr=ends, fmt="o", color=COLOR, elinewidth=1)
+    else:
+        axes.vlines(said, low, high, color=COLOR, lw=2)
+    axes.set(xlim=(0, top), ylim=(0, top), aspect="equal")
+
+
+def _draw_kept(axes: Axes, e: Evaluation, inputs: Evaluated) -> None:
+    axes.set(
+        title="Knows where it errs?",
+        xlabel="Evaluated kept, in %",
+        ylabel="Errors among them, in %",
+    )
+    axes.set_xlim(0, 100)
+    axes.set_box_aspect(1)
+    if e.ranking is None:
+        axes.text(0.5, 0.5, "no uncertainty to judge", ha="center", transform=axes.transAxes)
+        return
+    wrong, doubt = errors_and_doubt(inputs.sample, inputs.prediction)
+    orders = (
+        ("by EU", inputs.ranking_key, COLOR, "-"),
+        ("by 1 − max p", doubt, SECOND_COLOR, "--"),
+    )
+    for label, key, color, style in orders:
+        coverage, kept = risk_coverage_curve(wrong, key)
+        every = np.unique(np.linspace(0, len(kept) - 1, _MAX_POINTS).astype(int))
+        axes.plot(100 * coverage[every], 100 * kept[every], style, color=color, label=label)
+    axes.set_ylim(0, 100 * max(1.5 * float(wrong.mean()), 1e-3))
+    axes.legend(frameon=False, loc="upper left")
 
 
 def reliability(
@@ -168,25 +187,61 @@ def wilson_interval(
     return np.minimum(centre - half, frequency), np.maximum(centre + half, frequency)
 
 
-def size_curve(e: Evaluation, inputs: _Inputs) -> SecondOrderCurve:
-    """Return the error, or the Brier score that bounds it, in quantiles of EU."""
-    sample, options = inputs.sample, {"exchangeable": e.exchangeable}
-    options["epistemic_uncertainty"] = sample.reported
-    if e.second_order is not None:
-        return second_order_curve(
-            inputs.n_positive,
-            inputs.n_labels,
-            sample.hypotheses,
-            groups=inputs.groups,
-            n_bins=n_quantiles(e.second_order.n_samples),
-            confidence_level=e.confidence_level,
-            **options,
-        )
-    chosen_by, compared = halves_of_uncertainty(sample.hypotheses, **options)
-    index = np.arange(len(sample))
-    asked = Asked(chosen_by, (sample.y - sample.mean) ** 2, compared, index)
+def size_curve(e: Evaluation, inputs: Evaluated) -> SecondOrderCurve:
+    """Return the error in quantiles of EU, of all classes together.
+
+    With one label per input ``error`` is the Brier score, and the error lies from ``ci_low``, what
+    the mean residual of the inputs of a quantile shows, to ``ci_high``.
+    """
+    index = np.arange(e.n_samples)
     groups = index if inputs.groups is None else inputs.groups
-    return curve([asked], groups, n_quantiles(len(sample)), e.confidence_level)
+    if e.second_order is not None:
+        kept = np.flatnonzero(inputs.counts.sum(axis=1) >= 2)
+        asked = [_asked(inputs, c, kept) for c in _classes(inputs)]
+        return curve(asked, groups[kept], n_quantiles(len(kept)), e.confidence_level)
+    squares, residuals = [], []
+    for c in _classes(inputs):
+        label, mean, rows, reported = _task(inputs, c)
+        key, compared = halves_of_uncertainty(
+            rows,
+            epistemic_uncertainty=reported,
+            exchangeable=e.exchangeable,
+        )
+        squares.append(Asked(key, (label - mean) ** 2, compared, index))
+        residuals.append(Asked(key, label - mean, compared, index))
+    bins = n_quantiles(e.n_samples)
+    upper, mean = (curve(a, groups, bins, e.confidence_level) for a in (squares, residuals))
+    # Residuals may be negative; their intervals are symmetric.
+    half = mean.ci_high - np.maximum(mean.error, 0)
+    seen = np.maximum(np.abs(mean.error) - half, 0) ** 2
+    return dataclasses.replace(upper, ci_low=np.minimum(np.nan_to_num(seen), upper.error))
+
+
+def _classes(inputs: Evaluated) -> list[int]:
+    of_classes = isinstance(inputs.sample, ClassSample)
+    return list(range(inputs.sample.n_classes)) if of_classes else [1]
+
+
+def _task(
+    inputs: Evaluated, c: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray | None]:
+    """Return labels, mean, hypotheses and reported EU of a class against the others."""
+    sample = inputs.sample
+    if isinstance(sample, ClassSample):
+        return sample.y == c, sample.mean[:, c], sample.hypotheses[:, :, c], None
+    return sample.y, sample.mean, sample.hypotheses, sample.reported
+
+
+def _asked(inputs: Evaluated, c: int, kept: np.ndarray) -> Asked:
+    _, _, rows, reported = _task(inputs, c)
+    first, second, _ = label_moments(inputs.counts[:, c], inputs.counts.sum(axis=1))
+    return asked_of_uncertainty(
+        first,
+        second,
+        rows[kept],
+        None if reported is None else reported[kept],
+        inputs.exchangeable,
+    )
 
 
 def n_quantiles(n_samples: int) -> int:

@@ -18,9 +18,6 @@ from typing import TYPE_CHECKING, Any
 from epistemic_calibration import __version__
 
 if TYPE_CHECKING:
-    import numpy as np
-
-    from epistemic_calibration._class_evaluation import ClassEvaluation
     from epistemic_calibration.evaluation import Evaluation
 
 PROG = "epistemic-calibration"
@@ -33,18 +30,10 @@ Both may hold `prediction` and `epistemic_uncertainty`, where the model reports 
 labels per input as `n_positive` and `n_labels`, and `groups`, equal for inputs that go together. Of
 several classes, in an .npz, `hypotheses` have three axes, samples, hypotheses and classes, and
 `label_counts` (n_samples, n_classes) are several labels per input.
+
+A hypothesis is a member of an ensemble, a posterior draw, or a pass. The share of the error that is
+reported is what forecasters call the squared spread-skill ratio.
 """
-#: What `evaluate` takes from a file.
-_ARRAYS = (
-    "prediction",
-    "epistemic_uncertainty",
-    "n_positive",
-    "n_labels",
-    "label_counts",
-    "groups",
-    "class_names",
-    "exchangeable",
-)
 
 
 class UsageError(Exception):
@@ -102,9 +91,12 @@ def build_parser() -> argparse.ArgumentParser:
     plot.add_argument("--output", metavar="PATH", required=True, help=".png, .pdf or .svg")
     _settings(plot)
 
-    compare = _command(commands, "compare", _compare, "tell which of two files errs less")
-    compare.add_argument("first", metavar="A", help=_FILE)
-    compare.add_argument("second", metavar="B", help="another, of the same inputs in their order")
+    compare = _command(
+        commands, "compare", _compare, "put files of the same inputs beside each other"
+    )
+    compare.add_argument(
+        "files", nargs="+", metavar="FILE", help=f"{_FILE}, two or more, of inputs in one order"
+    )
     compare.add_argument("--json", action="store_true", help="print JSON instead of a summary")
     _settings(compare)
 
@@ -150,6 +142,13 @@ def _settings(parser: argparse.ArgumentParser) -> None:
         "in hnc (default: told apart by length and sums)",
     )
     parser.add_argument(
+        "--kind-of-uncertainty",
+        choices=("variance", "mutual_information", "expected_entropy"),
+        default="variance",
+        help="what epistemic_uncertainty is, or what of the hypotheses ranks errors (default: "
+        "variance)",
+    )
+    parser.add_argument(
         "--n-bins",
         type=_positive,
         metavar="N",
@@ -192,9 +191,9 @@ _fraction.__name__ = "number"
 
 def _score(options: argparse.Namespace) -> int:
     output = _checked_output(options.output, (".csv", ".json"))
-    result = _evaluated(options)
-    as_json = json.dumps(result.to_dict(), indent=2, ensure_ascii=False, allow_nan=False)
-    print(as_json if options.json else result)
+    result = _evaluated(options.file, options)
+    as_json = _json(result.to_dict())
+    print(as_json if options.json else _coloured(str(result)))
     if output is not None:
         from epistemic_calibration.files import write_text
 
@@ -211,7 +210,7 @@ def _plot(options: argparse.Namespace) -> int:
         raise UsageError(
             "plot needs matplotlib: pip install 'epistemic-calibration[plot]'"
         ) from None
-    _evaluated(options).plot(output)
+    _evaluated(options.file, options, aloud=True).plot(output)
     return 0
 
 
@@ -239,12 +238,11 @@ def _page(options: argparse.Namespace) -> int:
         names = folders if names[0] == names[1] else names
         page = two_runs_page(*map(read_run, folders), tuple(names))
     else:
-        from epistemic_calibration.evaluation import Evaluation
         from epistemic_calibration.report.page.predictions import predictions_page
 
         (options.file,) = options.paths
-        result = _evaluated(options)
-        if not isinstance(result, Evaluation):
+        result = _evaluated(options.file, options)
+        if result.n_classes > 2:
             raise ValueError(f"{options.file}: page shows predictions of two classes, not of more")
         page = predictions_page(result, Path(options.file).stem)
     write_text(output, page)
@@ -254,19 +252,22 @@ def _page(options: argparse.Namespace) -> int:
 def _compare(options: argparse.Namespace) -> int:
     from epistemic_calibration._comparison import compare
 
-    names = [Path(path).stem for path in (options.first, options.second)]
-    if names[0] == names[1]:
-        names = [options.first, options.second]
-    if names[0] == names[1]:
-        raise UsageError(f"A and B are the same file: {options.first}")
-    files = [_read(path, options) for path in (options.first, options.second)]
+    paths = options.files
+    if len(paths) < 2:
+        raise UsageError(f"compare takes two files or more, got {paths[0]}")
+    names = [Path(path).stem for path in paths]
+    if len(set(names)) < len(names):
+        names = paths
+    if len(set(names)) < len(names):
+        twice = next(path for path in paths if paths.count(path) > 1)
+        raise UsageError(f"the same file is given twice: {twice}")
     result = compare(
-        dict(zip(names, files, strict=True)),
-        n_bins=options.n_bins,
-        confidence_level=options.confidence_level,
-        random_state=options.random_state,
+        {
+            name: _evaluated(path, options, aloud=True)
+            for name, path in zip(names, paths, strict=True)
+        }
     )
-    print(json.dumps(result.to_dict(), indent=2, ensure_ascii=False) if options.json else result)
+    print(_json(result.to_dict()) if options.json else _coloured(str(result)))
     return 0
 
 
@@ -283,29 +284,52 @@ def _check_method(options: argparse.Namespace) -> int:
     return int(faulty)
 
 
-def _evaluated(options: argparse.Namespace) -> Evaluation | ClassEvaluation:
-    from epistemic_calibration.evaluation import evaluate
+def _evaluated(path: str, options: argparse.Namespace, *, aloud: bool = False) -> Evaluation:
+    from epistemic_calibration.evaluation import evaluate_inputs
+    from epistemic_calibration.predictions import read_inputs
 
-    arrays = _read(options.file, options)
-    axes = {"axes": "nhc"} if arrays["hypotheses"].ndim == 3 else {}
+    inputs = read_inputs(
+        path,
+        axes=options.axes,
+        groups=options.groups,
+        kind_of_uncertainty=options.kind_of_uncertainty,
+    )
+    # A summary says them, a figure and a comparison do not.
+    for doubt in inputs.doubts * aloud:
+        warnings.warn(f"{path}: {doubt}", stacklevel=1)
     try:
-        return evaluate(
-            arrays["y_true"],
-            arrays["hypotheses"],
-            **{name: arrays[name] for name in _ARRAYS if name in arrays},
-            **axes,
+        return evaluate_inputs(
+            inputs,
             n_bins=options.n_bins,
             confidence_level=options.confidence_level,
             random_state=options.random_state,
         )
     except ValueError as error:
-        raise ValueError(f"{options.file}: {error}") from error
+        raise ValueError(f"{path}: {error}") from error
 
 
-def _read(path: str, options: argparse.Namespace) -> dict[str, np.ndarray]:
-    from epistemic_calibration.predictions import read_predictions
+def _json(value: Any) -> str:
+    return json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False)
 
-    return read_predictions(path, axes=options.axes, groups=options.groups)
+
+def _on_terminal() -> bool:
+    return sys.stdout.isatty()
+
+
+def _coloured(text: str) -> str:
+    """Return a summary with conclusions in bold and warnings in yellow, where it is for a terminal.
+
+    See https://no-color.org.
+    """
+    plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
+    if plain or not _on_terminal():
+        return text
+    lines, style = [], ""
+    for line in text.splitlines():
+        if not line.startswith("  ") or not line.strip():
+            style = {"→": "\033[1m", "!": "\033[33m"}.get(line[:1], "")
+        lines.append(f"{style}{line}\033[0m" if style else line)
+    return "\n".join(lines)
 
 
 def _checked_output(path: str | None, suffixes: Sequence[str]) -> Path | None:

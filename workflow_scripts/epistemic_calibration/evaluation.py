@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import warnings
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,53 +13,27 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from epistemic_calibration import metrics
+from epistemic_calibration import _estimates
 from epistemic_calibration.metrics import (
     CorrectedError,
     EECEParts,
+    ErrorRanking,
     Estimate,
     HypothesisTest,
     Sample,
     SecondOrderError,
 )
 from epistemic_calibration.metrics._classes import ClassSample
-from epistemic_calibration.metrics._clusters import mean_of_groups
-from epistemic_calibration.metrics._label_counts import check_counts
-from epistemic_calibration.metrics._validation import (
-    check_fraction,
-    check_positive_integer,
-    check_probabilities,
-)
-from epistemic_calibration.metrics.hypothesis_tests import calibration_tests
-from epistemic_calibration.metrics.label_collection import selection_fault, stopping_fault
+from epistemic_calibration.metrics._validation import check_fraction
 from epistemic_calibration.metrics.law_error import Draws
-from epistemic_calibration.metrics.law_test import can_reject
-from epistemic_calibration.predictions._classes import (
-    class_arrays,
-    n_axes,
-    to_groups,
-    to_label_counts,
-)
+from epistemic_calibration.metrics.ranking import Kind, check_kind
+from epistemic_calibration.predictions._intake import Inputs, intake
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-    from epistemic_calibration._class_evaluation import ClassEvaluation
-
-#: With fewer inputs nothing is said of calibration.
-LEAST_SAMPLES = 11
-
-#: Bins of equal width of the ECE.
-ECE_N_BINS = 10
-
-#: Names of the tests, as in the scores of the benchmark.
-_TESTS = {
-    "epistemic_calibration": "p_epistemic_calibration",
-    "mean_calibration": "p_mean_calibration",
-    "epistemic_independence": "p_epistemic_independence",
-    "second_order": "p_second_order",
-}
+    from epistemic_calibration._slices import Slices
 
 _SECOND_ORDER = {
     "reducible_error": "reducible",
@@ -70,20 +45,26 @@ _SECOND_ORDER = {
     "variance_in_bins": "variance_in_bins",
     "aleatoric_uncertainty": "aleatoric",
 }
-
-
-#: Of labels that `metrics.LabelCollectionWarning` is about.
-FOLLOWING_LABELS = (
-    "Labels depend on each other, or their number on what they say: distrust what is said of size."
+_RANKED = (
+    "kept_error_90",
+    "kept_error_80",
+    "kept_error_50",
+    "aurc",
+    "excess_aurc",
+    "augrc",
+    "excess_augrc",
+    "auroc_of_errors",
 )
+_COLUMNS = ["metric", "class", "value", "ci_low", "ci_high", "points"]
 
 
-@dataclass(frozen=True, repr=False, eq=False)
+@dataclass(frozen=True, repr=False, eq=False, kw_only=True)
 class Evaluation:
     """What `evaluate` finds. Printing it gives a summary of one screen.
 
     Errors are in squared units of probability: 0.0025 is off by 5 points, root mean square.
-    What cannot be said is None: everything about calibration below 11 inputs.
+    What cannot be said, or is not of so many classes, is None: everything about calibration below
+    11 inputs.
 
     Attributes
     ----------
@@ -91,33 +72,60 @@ class Evaluation:
     n_groups : int or None
         Groups of inputs that are independent of each other, where ``groups`` are given.
     class_names : tuple of str or None
-        Names of the labels 0 and 1, where they have any.
-    positive_share : float
-        Share of the inputs with label 1.
+        Names of the labels; of 0 and 1 only where they have any.
+    class_shares : tuple of float
+        Share of the inputs of each label.
+    predictor : str
+        What accuracy, Brier score, ECE, TECE and its tests are of: the mean of the hypotheses, or
+        the ``prediction`` given.
     accuracy, brier : Estimate
-        Of the prediction: the mean of the hypotheses, unless the method has its own. The
-        interval of the accuracy is Wilson's, unless there are groups.
-    ece : float
+        The Brier score of several classes is a sum over them, in [0, 2]. The interval of the
+        accuracy is Wilson's, unless there are groups.
+    confidence : float
+        Mean probability of the predicted class: the accuracy that the predictor claims.
+    ece : float or None
         Classical expected calibration error of the prediction, 10 bins of equal width.
     tece : CorrectedError or None
-        The corrected TECE, E[(P(Y = 1 | Π) − Δ)²].
+        The corrected TECE, E[(P(Y = 1 | Π) − Δ)²], Δ the predictor; of several classes the mean
+        over them, each against all others.
     mean_miscalibration, epistemic_dependence : CorrectedError or None
         Its two parts.
     eece : EECEParts or None
         The paper's EECE and its parts.
+    tece_of_classes : dict of str to CorrectedError
+        Of several classes, each against all others.
+    top_label : CorrectedError or None
+        Of several classes, TECE of the predicted one, given which it is.
+    canonical : CorrectedError or None
+        Of several classes, TECE of all jointly, a squared distance of vectors.
+    worst_class : str or None
+        The class of largest TECE.
+    worst : CorrectedError or None
+        Its TECE; the interval allows for having been chosen from all classes (Bonferroni).
     tests : dict of str to HypothesisTest
         ``epistemic_calibration``, ``mean_calibration``, ``epistemic_independence``, and
-        ``second_order`` where there are several labels per input. The last two take no groups,
-        and are missing where there are any.
+        ``second_order`` where there are several labels per input; the last two take no groups,
+        and are missing where there are any. Of several classes ``top_label_calibration`` and
+        ``canonical_calibration``.
     reported_error : Estimate or None
-        The squared error that the method says it makes, c_H·E[EU].
+        The squared error that the method says it makes, c_H·E[EU]; a mean over classes.
     reducible_at_most : Estimate
-        Brier score of the mean: an upper bound of E[(p* − Δ)²].
+        Brier score of the mean: an upper bound of E[(p* − Δ)²]; a mean over classes.
+    share_bounds : tuple of float or None
+        What one label per input says of the share of E[(p* − Δ)²] that is reported.
     second_order : SecondOrderError or None
-        Where there are several labels per input.
-    n_bins, eece_n_bins : int
-        Bins of the corrected TECE, and of the EECE.
+        Where there are several labels per input; a mean over classes.
+    second_order_of_classes : dict of str to SecondOrderError
+    controls : dict of str to dict
+        Share and slope of uncertainties that know nothing, where there are several labels per
+        input: ``product``, Δ(1 − Δ); ``constant``; and ``shuffled`` among inputs.
+    ranking : ErrorRanking or None
+        Whether the uncertainty tells where the prediction errs, beside the prediction itself.
+    n_bins : int
+        Bins of the corrected TECE; of each class, of the predicted one, and of all jointly.
+    eece_n_bins : int or None
     exchangeable : bool
+    kind_of_uncertainty : str
     confidence_level : float
     random_state : int
     warnings : tuple of str
@@ -128,25 +136,37 @@ class Evaluation:
     n_hypotheses: int
     n_groups: int | None
     class_names: tuple[str, ...] | None
-    positive_share: float
+    class_shares: tuple[float, ...]
+    predictor: str = "mean of the hypotheses"
     accuracy: Estimate
     brier: Estimate
-    ece: float
-    tece: CorrectedError | None
-    mean_miscalibration: CorrectedError | None
-    epistemic_dependence: CorrectedError | None
-    eece: EECEParts | None
-    tests: dict[str, HypothesisTest]
-    reported_error: Estimate | None
+    confidence: float
+    ece: float | None = None
+    tece: CorrectedError | None = None
+    mean_miscalibration: CorrectedError | None = None
+    epistemic_dependence: CorrectedError | None = None
+    eece: EECEParts | None = None
+    tece_of_classes: dict[str, CorrectedError] = field(default_factory=dict)
+    top_label: CorrectedError | None = None
+    canonical: CorrectedError | None = None
+    worst_class: str | None = None
+    worst: CorrectedError | None = None
+    tests: dict[str, HypothesisTest] = field(default_factory=dict)
+    reported_error: Estimate | None = None
     reducible_at_most: Estimate
-    second_order: SecondOrderError | None
+    share_bounds: tuple[float, float] | None = None
+    second_order: SecondOrderError | None = None
+    second_order_of_classes: dict[str, SecondOrderError] = field(default_factory=dict)
+    controls: dict[str, dict[str, Estimate]] = field(default_factory=dict)
+    ranking: ErrorRanking | None = None
     n_bins: int
-    eece_n_bins: int
+    eece_n_bins: int | None = None
     exchangeable: bool
+    kind_of_uncertainty: Kind
     confidence_level: float
     random_state: int
     warnings: tuple[str, ...]
-    _inputs: _Inputs = field(repr=False)
+    _inputs: _estimates.Evaluated = field(repr=False)
 
     def __repr__(self) -> str:
         from epistemic_calibration._evaluation_text import summary
@@ -154,11 +174,20 @@ class Evaluation:
         return summary(self)
 
     @property
-    def judgement(self) -> dict[str, str]:
-        """Plain sentences on the ``mean`` and on the ``size`` of the uncertainty."""
-        from epistemic_calibration._evaluation_text import on_mean, on_size
+    def n_classes(self) -> int:
+        return len(self.class_shares)
 
-        return {"mean": on_mean(self), "size": on_size(self)}
+    @property
+    def positive_share(self) -> float:
+        """Share of the inputs with label 1."""
+        return self.class_shares[1]
+
+    @property
+    def judgement(self) -> dict[str, str]:
+        """Plain sentences on the ``mean``, and on ``size`` and ``ranking`` of the uncertainty."""
+        from epistemic_calibration._evaluation_text import on_mean, on_ranking, on_size
+
+        return {"mean": on_mean(self), "size": on_size(self), "ranking": on_ranking(self)}
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as JSON can hold it; what is NaN or infinite is None.
@@ -166,7 +195,7 @@ class Evaluation:
         Examples
         --------
         >>> from epistemic_calibration import evaluate
-        >>> evaluate([0, 1] * 50, [[0.4, 0.6]] * 100).to_dict()["tece"]["n_bins"]
+        >>> evaluate([0, 1] * 50, [[0.4, 0.5]] * 100).to_dict()["tece"]["n_bins"]
         1
         """
         return plain(self) | {"judgement": self.judgement}
@@ -177,23 +206,24 @@ class Evaluation:
         Returns
         -------
         DataFrame
-            metric, value, ci_low, ci_high, and points, 100·√value where the value is a squared
-            error of a probability.
+            metric, class (empty for all together), value, ci_low, ci_high, and points, 100·√value
+            where the value is a squared error of a probability.
 
         Examples
         --------
         >>> from epistemic_calibration import evaluate
-        >>> evaluate([0, 1] * 50, [[0.4, 0.6]] * 100).to_frame().loc[0, "metric"]
+        >>> evaluate([0, 1] * 50, [[0.4, 0.5]] * 100).to_frame().loc[0, "metric"]
         'accuracy'
         """
         import pandas as pd
 
-        return pd.DataFrame(
-            self._rows(), columns=["metric", "value", "ci_low", "ci_high", "points"]
-        )
+        return pd.DataFrame(self._rows(), columns=_COLUMNS)
 
     def plot(self, path: str | Path | None = None) -> Figure:
-        """Draw reliability, and the error, or its upper bound, against the uncertainty.
+        """Draw reliability, the error against the uncertainty, and the errors kept.
+
+        With one label per input the error is a range, from what calibration shows to the Brier
+        score. Of several classes reliability is that of the predicted one.
 
         Parameters
         ----------
@@ -209,60 +239,91 @@ class Evaluation:
 
         return draw(self, self._inputs, path)
 
-    def _rows(self) -> list[tuple[str, float, float, float, float]]:
-        nan = math.nan
-
-        def number(name: str, value: float, points: float = nan) -> tuple:
-            return name, float(value), nan, nan, points
-
-        def squared(name: str, value: float) -> tuple:
-            return number(name, value, 100 * math.sqrt(max(value, 0.0)))
-
-        def estimate(name: str, value: Estimate | CorrectedError, *, root: bool = True) -> tuple:
-            points = 100 * math.sqrt(max(value.estimate, 0.0)) if root else nan
-            return name, value.estimate, value.ci_low, value.ci_high, points
-
-        rows = [
-            estimate("accuracy", self.accuracy, root=False),
-            estimate("brier", self.brier),
-            number("ece", self.ece),
-        ]
-        if self.tece is not None:
-            rows += [
-                estimate("tece_corrected", self.tece),
-                squared("tece_noise_floor", self.tece.noise_floor),
-                squared("tece_minimum_detectable", self.tece.minimum_detectable),
-                estimate("mean_miscalibration", self.mean_miscalibration),
-                estimate("epistemic_dependence", self.epistemic_dependence),
-                number("eece", self.eece.eece),
-                squared("eece_calibration", self.eece.calibration),
-                number("eece_dispersion", self.eece.dispersion),
-                squared("eece_noise_floor", self.eece.noise_floor),
-            ]
-        if self.reported_error is not None:
-            rows.append(estimate("reported_error", self.reported_error))
-        rows.append(estimate("reducible_error_at_most", self.reducible_at_most))
-        if self.second_order is not None:
-            roots = ("reducible", "calibration_error", "variance_in_bins")
-            rows += [
-                estimate(name, getattr(self.second_order, attribute), root=attribute in roots)
-                for name, attribute in _SECOND_ORDER.items()
-            ]
-        rows += [number(_TESTS[name], test.p_value) for name, test in self.tests.items()]
-        sizes = ["n_samples", "n_hypotheses"] + ["n_groups"] * (self.n_groups is not None)
-        rows += [number(name, getattr(self, name)) for name in sizes]
-        return rows
+    def _rows(self) -> Iterator[tuple]:
+        several = self.n_classes > 2
+        yield from _row("accuracy", self.accuracy)
+        yield from _row("confidence", self.confidence)
+        yield from _row("brier_sum" if several else "brier", self.brier, root=not several)
+        yield from _row("ece", self.ece)
+        yield from _row("tece_classwise" if several else "tece_corrected", self.tece, root=True)
+        yield from _row("tece_top_label", self.top_label, root=True)
+        yield from _row("tece_canonical", self.canonical, root=True)
+        for name in ("mean_miscalibration", "epistemic_dependence"):
+            yield from _row(name, getattr(self, name), root=True, limits=False)
+        if self.eece is not None:
+            for end in ("", "_calibration", "_dispersion", "_noise_floor"):
+                value = getattr(self.eece, end[1:] or "eece")
+                yield from _row(f"eece{end}", value, root=end in ("_calibration", "_noise_floor"))
+        yield from _row("reported_error", self.reported_error, root=True)
+        yield from _row("reducible_error_at_most", self.reducible_at_most, root=True)
+        for end, value in zip(("least", "most"), self.share_bounds or (), strict=False):
+            yield from _row(f"reported_share_at_{end}", value)
+        yield from _second_order_rows(self.second_order)
+        for name, control in self.controls.items():
+            for what, value in control.items():
+                if not math.isnan(value.estimate):
+                    yield from _row(f"{what}_of_{name}", value)
+        yield from _ranking_rows(self.ranking)
+        for name, test in self.tests.items():
+            yield from _row(f"p_{name}", test.p_value)
+        for name in ("n_samples", "n_hypotheses", "n_groups"):
+            yield from _row(name, getattr(self, name))
+        if several:
+            for of, share in zip(self.class_names, self.class_shares, strict=True):
+                yield from _row("class_share", share, of)
+        for of, error in self.tece_of_classes.items():
+            yield from _row("tece_corrected", error, of, root=True)
+        for of, second in self.second_order_of_classes.items():
+            yield from _second_order_rows(second, of)
 
 
-@dataclass(frozen=True)
-class _Inputs:
-    """What figures need."""
+def _row(name: str, value: Any, of: str = "", *, root: bool = False, limits: bool = True) -> list:
+    """Return the row of a number, an estimate, or nothing, and what a corrected error can see."""
+    if value is None:
+        return []
+    ends = math.nan, math.nan
+    number = value
+    if not isinstance(value, (int, float)):
+        number, ends = value.estimate, (value.ci_low, value.ci_high)
+    points = 100 * math.sqrt(max(number, 0.0)) if root else math.nan
+    rows = [(name, of, float(number), *ends, points)]
+    if limits and isinstance(value, CorrectedError) and name.startswith("tece_"):
+        short = "tece" if name == "tece_corrected" and not of else name
+        for end in ("noise_floor", "minimum_detectable"):
+            if (limit := getattr(value, end)) is not None:
+                rows += _row(f"{short}_{end}", float(limit), of, root=True)
+    return rows
 
-    sample: Sample
-    prediction: np.ndarray
-    n_positive: np.ndarray | None
-    n_labels: np.ndarray | None
-    groups: np.ndarray | None
+
+def _second_order_rows(second: SecondOrderError | None, of: str = "") -> Iterator[tuple]:
+    if second is not None:
+        for name, attribute in _SECOND_ORDER.items():
+            root = attribute in ("reducible", "calibration_error", "variance_in_bins")
+            yield from _row(name, getattr(second, attribute), of, root=root, limits=False)
+
+
+def _ranking_rows(ranking: ErrorRanking | None, squared: bool = False) -> Iterator[tuple]:
+    if ranking is None:
+        return
+    if not squared:
+        yield from _row("error_rate", ranking.error)
+    orders = {
+        "": ranking.by_uncertainty,
+        "_by_prediction": ranking.by_prediction,
+        "_difference": ranking.difference,
+    }
+    for suffix, order in orders.items():
+        for name in _RANKED:
+            value = getattr(order, name)
+            if suffix == "_difference" and name.startswith("excess"):
+                continue
+            if not math.isnan(getattr(value, "estimate", value)):
+                shown = name.replace("_error_", "_squared_error_") if squared else name
+                shown = f"squared_{name}" if squared and shown == name else shown
+                root = squared and name.startswith("kept") and suffix != "_difference"
+                yield from _row(shown + suffix, value, root=root)
+    if not squared:
+        yield from _ranking_rows(ranking.squared, squared=True)
 
 
 def evaluate(
@@ -279,44 +340,34 @@ def evaluate(
     axes: str | None = None,
     exchangeable: bool = True,
     draws: Draws = "functions",
+    sample_weight: None = None,
+    by: ArrayLike | None = None,
+    kind_of_uncertainty: Kind = "variance",
     n_bins: int | None = None,
     confidence_level: float = 0.95,
     random_state: int = 0,
-) -> Evaluation | ClassEvaluation:
-    """Evaluate a second-order classifier: is its mean right, and its uncertainty?
+) -> Evaluation | Slices:
+    """Evaluate a second-order classifier: is it right, does it know how far, and where not?
 
     Parameters
     ----------
-    y_true : array-like of shape (n_samples,), labels in {0, 1}
-        Of several classes, 0, 1, ..., or whatever ``class_names`` are.
-    hypotheses : array-like of shape (n_samples, n_hypotheses)
-        h_j(x_n), estimates of P(Y = 1 | x_n) in [0, 1]. Of several classes an array of three axes,
-        samples, hypotheses and classes, whose probabilities add up to 1; of two, the hypotheses
-        of the second are evaluated.
-    epistemic_uncertainty : array-like of shape (n_samples,), optional
-        What the method reports, >= 0; by default the variance of the hypotheses.
-    prediction : array-like of shape (n_samples,), optional
-        The method's own prediction in [0, 1], for accuracy, Brier score and ECE; by default
-        the mean of the hypotheses, of which everything else is.
-    n_positive, n_labels : array-like of int, shape (n_samples,), optional
-        Several labels per input, independent given the input: how many of how many are
-        positive. Only they show whether the uncertainty is of the right size.
-    label_counts : array-like of int, shape (n_samples, n_classes), optional
-        How many labels of each class an input has, in place of both.
-    groups : array-like of shape (n_samples,), optional
-        Equal for inputs that are not independent of each other, such as copies of an image; all
-        intervals and tests are then of groups. Without it, copies pass for error.
-    class_names : array-like of shape (n_classes,), optional
-        Of hypotheses with three axes, in the order of the classes.
-    axes : str, optional
-        Which of three axes is which, such as ``"hnc"`` for hypotheses, samples and classes; by
-        default they are told apart by their sums and by the number of samples.
-    exchangeable : bool, default True
-        The hypotheses are draws from the law that the method means; False where they are that
-        law, as in `metrics.second_order_error`.
+    y_true, hypotheses, epistemic_uncertainty, prediction, n_positive, n_labels, label_counts, \
+groups, class_names, axes, exchangeable
+        As `predictions.as_predictions` takes and checks them; ``prediction`` is then what is judged
+        in place of the mean of the hypotheses. Of an uncertainty of several classes, and of
+        another kind than the variance, only the order is judged. Several labels per input are
+        independent given the input: of other raters for each, or where the same ones label all
+        inputs, of raters who agree on where to draw the line; else intervals are too narrow.
     draws : {"functions", "inputs"}, default "functions"
-        What is drawn, as there: functions, as networks, posterior draws and passes are, or other
-        hypotheses at each input.
+        What is drawn, as in `metrics.second_order_error`: functions, as networks, posterior draws
+        and passes are, or other hypotheses at each input.
+    sample_weight : None
+        Weights are not taken; the error says how to draw inputs in proportion to them.
+    by : array-like of shape (n_samples,), optional
+        Parts of the inputs, such as sites or years, to be evaluated one by one.
+    kind_of_uncertainty : {"variance", "mutual_information", "expected_entropy"}
+        What ``epistemic_uncertainty`` is, or what of the hypotheses orders the inputs. The size is
+        always that of a variance.
     n_bins : int, optional
         Bins of the corrected TECE; the EECE then has twice as many. By default a bin has 20
         inputs or more, and there are at most 50; that of the EECE has 10, and at most 100.
@@ -326,21 +377,28 @@ def evaluate(
 
     Returns
     -------
-    Evaluation or ClassEvaluation
-        The latter of three classes or more.
+    Evaluation, or Slices with ``by``
 
     Raises
     ------
     ValueError
-        If labels are not 0 and 1, or not of the classes, axes cannot be told apart, hypotheses
-        are not in [0, 1], lengths differ, counts are not integers with 0 <= n_positive <=
-        n_labels or lack one of the two, a bin would have fewer than two inputs, or something is
-        given that several classes do not take.
+        As `predictions.as_predictions`, or if a bin would have fewer than two inputs.
+
+    Warns
+    -----
+    UserWarning
+        As `predictions.as_predictions`; the result has these warnings, too.
+
+    Notes
+    -----
+    A hypothesis is a member of an ensemble, a posterior draw, or a pass; the share of the error
+    that is reported is the squared spread–skill ratio, c_H·E[EU]/E[(p* − Δ)²] with c_H =
+    (H + 1)/(H − 1) for H draws.
 
     See Also
     --------
     metrics.split_epistemic_calibration_error, metrics.decompose_eece, \
-metrics.second_order_error : the estimates one by one.
+metrics.second_order_error, metrics.error_ranking : the estimates one by one.
 
     Examples
     --------
@@ -353,301 +411,89 @@ metrics.second_order_error : the estimates one by one.
     >>> y = rng.random(4000) < 1 / (1 + np.exp(-logits))
     >>> hypotheses = 1 / (1 + np.exp(-2 * (logits[:, None] + rng.normal(0, 0.3, (4000, 20)))))
     >>> result = evaluate(y, hypotheses)
-    >>> result.judgement["mean"].startswith("The predictions are off by about 10")
+    >>> result.judgement["mean"].startswith("The probabilities are off by about 10")
     True
     >>> result.tece.ci_low < result.tece.estimate < result.tece.ci_high
     True
-    >>> len(str(result).splitlines()) <= 30
+    >>> len(str(result).splitlines()) <= 45
     True
     """
-    level = check_fraction(confidence_level, name="confidence_level")
-    names = None
-    if n_axes(hypotheses) == 3:
-        y_true, hypotheses, names = class_arrays(y_true, hypotheses, axes, class_names)
-        if hypotheses.shape[2] > 2:
-            given = {
-                "epistemic_uncertainty": epistemic_uncertainty,
-                "prediction": prediction,
-                "n_positive": n_positive,
-                "n_labels": n_labels,
-            }
-            return _of_classes(
-                y_true,
-                hypotheses,
-                names,
-                given,
-                label_counts=label_counts,
-                groups=groups,
-                exchangeable=bool(exchangeable),
-                draws=draws,
-                n_bins=n_bins,
-                level=level,
-                random_state=random_state,
-            )
-        hypotheses = hypotheses[:, :, 1]
-    elif axes is not None:
-        raise ValueError("axes is for hypotheses of three axes")
-    elif class_names is not None:
-        names = [str(name) for name in class_names]
-        if len(names) != 2:
-            raise ValueError(f"class_names must be two, as hypotheses have two axes, got {names}")
-    sample = Sample(y_true, hypotheses, epistemic_uncertainty=epistemic_uncertainty)
-    n, n_hypotheses = len(sample), sample.hypotheses.shape[1]
-    of_samples = None if groups is None else to_groups(groups, n)
-    n_groups, n_units = units_of(of_samples, n)
-    clusters = {"groups": of_samples}
-    own = (
-        sample.mean
-        if prediction is None
-        else check_probabilities(prediction, name="prediction", n_samples=n)
-    )
-    if label_counts is not None:
-        if n_positive is not None or n_labels is not None:
-            raise ValueError("label_counts takes the place of n_positive and n_labels")
-        both = to_label_counts(label_counts, (n, 2))
-        n_positive, n_labels = both[:, 1], both.sum(axis=1)
-    counts = _check_counts(n_positive, n_labels, n)
-    bins = numbers_of_bins(n_bins, n_units)
-    seed = {"random_state": random_state}
-    exchangeable = bool(exchangeable)
-
-    are_draws = exchangeable and sample.reported is None
-    reported_error = None
-    if sample.reported is not None or n_hypotheses > 1:
-        factor = metrics.finite_draws_factor(n_hypotheses) if are_draws else 1.0
-        reported_error = mean_of(factor * sample.uncertainty, level, of_samples)
-
-    split = eece = None
-    tests = {}
-    if n_units >= LEAST_SAMPLES:
-        split = metrics.split_epistemic_calibration_error(
-            sample, n_bins=bins[0], confidence_level=level, **seed, **clusters
-        )
-        eece = metrics.decompose_eece(sample, n_bins=bins[1], **seed)
-        nested = sample.bins(n_bins=bins[0], binning="nested", **seed)
-        tests["epistemic_calibration"], tests["mean_calibration"] = calibration_tests(
-            sample, bins=nested, n_mean_bins=min(10, n_units // 10), **seed, **clusters
-        )
-        if reported_error is not None and of_samples is None:
-            tests["epistemic_independence"] = metrics.epistemic_independence_test(sample, **seed)
-
-    second_order = None
-    n_kept = 0
-    if counts is not None:
-        kept = counts[1] >= 2
-        n_kept = kept.sum() if of_samples is None else len(np.unique(of_samples[kept]))
-    if reported_error is not None and n_kept >= LEAST_SAMPLES:
-        said = {"exchangeable": exchangeable, "draws": draws}
-        with warnings.catch_warnings():
-            # Among the warnings below.
-            warnings.simplefilter("ignore", metrics.LabelCollectionWarning)
-            second_order = metrics.second_order_error(
-                *counts,
-                sample.hypotheses,
-                epistemic_uncertainty=sample.reported,
-                n_bins=bins[0],
-                confidence_level=level,
-                **said,
-                **seed,
-                **clusters,
-            )
-            if sample.reported is None and of_samples is None and can_reject(n_hypotheses, **said):
-                tests["second_order"] = metrics.second_order_test(
-                    *counts, sample.hypotheses, **said, **seed
-                )
-
-    return Evaluation(
-        n_samples=n,
-        n_hypotheses=n_hypotheses,
-        n_groups=n_groups,
-        class_names=None if names is None else tuple(names),
-        positive_share=float(sample.y.mean()),
-        accuracy=accuracy_of((own > 0.5) == (sample.y == 1), level, of_samples),
-        brier=mean_of((sample.y - own) ** 2, level, of_samples, most=1.0),
-        ece=metrics.expected_calibration_error(sample.y, own, n_bins=ECE_N_BINS),
-        tece=split and split.total,
-        mean_miscalibration=split and split.mean_miscalibration,
-        epistemic_dependence=split and split.epistemic_dependence,
-        eece=eece,
-        tests=tests,
-        reported_error=reported_error,
-        reducible_at_most=mean_of((sample.y - sample.mean) ** 2, level, of_samples, most=1.0),
-        second_order=second_order,
-        n_bins=bins[0],
-        eece_n_bins=bins[1],
+    inputs = intake(
+        y_true,
+        hypotheses,
+        epistemic_uncertainty=epistemic_uncertainty,
+        prediction=prediction,
+        n_positive=n_positive,
+        n_labels=n_labels,
+        label_counts=label_counts,
+        groups=groups,
+        class_names=class_names,
+        axes=axes,
         exchangeable=exchangeable,
-        confidence_level=level,
-        random_state=random_state,
-        warnings=tuple(
-            _warnings(sample, split and split.total, eece, counts, second_order, of_samples)
-        ),
-        _inputs=_Inputs(sample, own, *(counts or (None, None)), of_samples),
+        sample_weight=sample_weight,
+        kind_of_uncertainty=check_kind(kind_of_uncertainty),
     )
+    for doubt in inputs.doubts:
+        warnings.warn(doubt, UserWarning, stacklevel=2)
+    settings = {
+        "draws": draws,
+        "n_bins": n_bins,
+        "confidence_level": confidence_level,
+        "random_state": random_state,
+    }
+    if by is not None:
+        from epistemic_calibration._slices import evaluate_by
+
+        return evaluate_by(inputs, by, **settings)
+    return evaluate_inputs(inputs, **settings)
 
 
-def default_n_bins(n_samples: int) -> int:
-    """Return the bins of the corrected TECE that `evaluate` takes by default.
-
-    Examples
-    --------
-    >>> [default_n_bins(n) for n in (15, 300, 10_000)]
-    [1, 15, 50]
-    """
-    return min(50, max(1, n_samples // 20))
-
-
-def check_n_bins(n_bins: int, n_samples: int) -> int:
-    """Return a number of bins.
-
-    Raises
-    ------
-    ValueError
-        If it is not an integer >= 1, or bins would have fewer than two of the inputs.
-    """
-    n_bins = check_positive_integer(n_bins, name="n_bins")
-    if n_bins > max(1, n_samples // 2):
-        raise ValueError(
-            f"n_bins must be at most {max(1, n_samples // 2)}, two inputs in each bin, for "
-            f"{n_samples} inputs; got {n_bins}"
-        )
-    return n_bins
-
-
-def units_of(groups: np.ndarray | None, n_samples: int) -> tuple[int | None, int]:
-    """Return the number of groups 0, 1, ..., if any, and of independent units: them, or inputs."""
-    if groups is None:
-        return None, n_samples
-    n_groups = int(groups.max()) + 1
-    return n_groups, n_groups
-
-
-def numbers_of_bins(n_bins: int | None, n_samples: int) -> tuple[int, int]:
-    if n_bins is None:
-        return default_n_bins(n_samples), min(100, max(1, n_samples // 10))
-    n_bins = check_n_bins(n_bins, n_samples)
-    return n_bins, 2 * n_bins
-
-
-def _check_counts(
-    n_positive: ArrayLike | None, n_labels: ArrayLike | None, n_samples: int
-) -> tuple[np.ndarray, np.ndarray] | None:
-    if n_positive is None and n_labels is None:
-        return None
-    if n_positive is None or n_labels is None:
-        lacking = "n_positive" if n_positive is None else "n_labels"
-        raise ValueError(f"n_positive and n_labels go together; {lacking} is missing")
-    positive, labels = check_counts(n_positive, n_labels)
-    if len(positive) != n_samples:
-        raise ValueError(f"n_positive has {len(positive)} samples, y_true has {n_samples}")
-    return positive, np.broadcast_to(labels, positive.shape)
-
-
-def mean_of(
-    values: np.ndarray, level: float, groups: np.ndarray | None = None, *, most: float = math.inf
-) -> Estimate:
-    """Return the mean of values in [0, most]; of one group the interval is all that can be."""
-    groups = np.arange(len(values)) if groups is None else groups
-    if groups.max() < 1:
-        return Estimate(float(values.mean()), math.nan, 0.0, most, level)
-    found = mean_of_groups(values, groups, level, least=0.0)
-    return dataclasses.replace(found, ci_high=min(found.ci_high, most))
-
-
-def accuracy_of(right: np.ndarray, level: float, groups: np.ndarray | None = None) -> Estimate:
-    """Return the share of predictions that are right, with Wilson's interval, or that of groups."""
-    from scipy.stats import binomtest
-
-    if groups is not None:
-        # Of groups that are all right, one more may be wrong.
-        n_groups = int(groups.max()) + 1
-        if not 0 < right.mean() < 1:
-            found = accuracy_of(np.full(n_groups, bool(right[0])), level)
-            return dataclasses.replace(found, standard_error=0.0)
-        return mean_of(right.astype(np.float64), level, groups, most=1.0)
-    value = float(right.mean())
-    interval = binomtest(int(right.sum()), len(right)).proportion_ci(level, method="wilson")
-    standard_error = math.sqrt(value * (1 - value) / len(right))
-    return Estimate(value, standard_error, float(interval.low), float(interval.high), level)
-
-
-def _of_classes(
-    y_true: np.ndarray,
-    hypotheses: np.ndarray,
-    names: list[str],
-    given: dict[str, Any],
+def evaluate_inputs(
+    inputs: Inputs,
     *,
-    label_counts: ArrayLike | None,
-    groups: ArrayLike | None,
-    **settings: Any,
-) -> ClassEvaluation:
-    from epistemic_calibration._class_evaluation import evaluate_classes
-
-    wrong = [name for name, value in given.items() if value is not None]
-    if wrong:
-        instead = ": give label_counts" if wrong[0].startswith("n_") else ""
-        raise ValueError(f"{wrong[0]} is not taken with several classes{instead}")
-    n, _, n_classes = hypotheses.shape
-    return evaluate_classes(
-        ClassSample(y_true, hypotheses),
-        names,
-        counts=None if label_counts is None else to_label_counts(label_counts, (n, n_classes)),
-        groups=None if groups is None else to_groups(groups, n),
-        **settings,
+    draws: Draws = "functions",
+    n_bins: int | None,
+    confidence_level: float,
+    random_state: int,
+) -> Evaluation:
+    """Evaluate what `intake` has checked."""
+    reported, ranked_by = inputs.epistemic_uncertainty, None
+    several = inputs.hypotheses.ndim == 3
+    if several or inputs.kind_of_uncertainty != "variance":
+        reported, ranked_by = None, reported
+    if several:
+        sample = ClassSample(inputs.y_true, inputs.hypotheses)
+    else:
+        sample = Sample(inputs.y_true, inputs.hypotheses, epistemic_uncertainty=reported)
+    evaluated = _estimates.Evaluated(
+        sample,
+        sample.mean if inputs.prediction is None else inputs.prediction.astype(np.float64),
+        inputs.label_counts,
+        inputs.groups,
+        exchangeable=inputs.exchangeable,
+        draws=draws,
+        kind=inputs.kind_of_uncertainty,
+        ranked_by=ranked_by,
+        level=check_fraction(confidence_level, name="confidence_level"),
+        random_state=random_state,
     )
-
-
-def _warnings(
-    sample: Sample,
-    tece: CorrectedError | None,
-    eece: EECEParts | None,
-    counts: tuple[np.ndarray, np.ndarray] | None,
-    second_order: SecondOrderError | None,
-    groups: np.ndarray | None,
-) -> list[str]:
-    found = []
-    n = len(sample)
-    if groups is not None:
-        found.append(
-            "EECE and its noise do not allow for the groups, and tests that cannot are left out."
-        )
-    n_rare = int(min(sample.y.sum(), n - sample.y.sum()))
-    rare = int(sample.y.sum() <= n / 2)
-    if n_rare == 0:
-        found.append(
-            f"All labels are {1 - rare}: how often they would be {rare} is not in the data."
-        )
-    elif n_rare < 30 and n >= LEAST_SAMPLES:
-        found.append(f"Only {n_rare} inputs have the label {rare}: all intervals are rough.")
-    if tece is not None and tece.estimate < tece.minimum_detectable:
-        found.append(
-            f"The estimate lies below the smallest error that {n:,} inputs reliably show "
-            f"({100 * math.sqrt(tece.minimum_detectable):.1f} points)."
-        )
-    if eece is not None:
-        n_bins = len(eece.bins.count)
-        spread = float(np.sqrt(sample.variance.mean()))
-        if n_bins > n / 5 and spread > 0:
-            found.append(
-                f"EECE has {n_bins:,} bins for {n:,} inputs: its W is near 0 by construction, "
-                f"and it is noise."
-            )
-        elif eece.noise_floor > 0.5 * eece.calibration:
-            much = "All" if eece.noise_floor >= eece.calibration else "Most"
-            found.append(f"{much} of g² is what the noise of the labels alone would make.")
-    if counts is not None:
-        n_kept = int(np.count_nonzero(counts[1] >= 2))
-        if second_order is None and sample.hypotheses.shape[1] > 1:
-            found.append(
-                f"Only {n_kept} inputs have two labels or more; the size of the uncertainty takes "
-                f"{LEAST_SAMPLES}."
-            )
-        elif n_kept < n:
-            found.append(f"{n - n_kept:,} inputs with fewer than two labels say nothing of size.")
-        if stopping_fault(*counts) is not None:
-            found.append(FOLLOWING_LABELS)
-        if selection_fault(counts[1] >= 2, sample.mean, sample.variance) is not None:
-            found.append("Inputs with fewer than two labels are unlike those that are judged.")
-    return found
+    if several:
+        found = _estimates.several_classes(evaluated, list(inputs.class_names), n_bins)
+    else:
+        found = _estimates.two_classes(evaluated, n_bins)
+    found["warnings"] = (*inputs.doubts, *found["warnings"])
+    return Evaluation(
+        n_samples=len(sample.y),
+        n_hypotheses=sample.hypotheses.shape[1],
+        class_names=inputs.class_names,
+        predictor="prediction given" if evaluated.has_own_prediction else "mean of the hypotheses",
+        exchangeable=evaluated.exchangeable,
+        kind_of_uncertainty=evaluated.kind,
+        confidence_level=evaluated.level,
+        random_state=random_state,
+        _inputs=evaluated,
+        **found,
+    )
 
 
 def plain(value: Any) -> Any:

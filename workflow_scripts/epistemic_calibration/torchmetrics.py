@@ -22,13 +22,12 @@ except ModuleNotFoundError as error:
     ) from None
 
 from epistemic_calibration import metrics
-from epistemic_calibration.evaluation import LEAST_SAMPLES, numbers_of_bins
+from epistemic_calibration._estimates import LEAST_SAMPLES, numbers_of_bins
+from epistemic_calibration.evaluation import evaluate_inputs
 from epistemic_calibration.metrics._validation import check_fraction, check_positive_integer
+from epistemic_calibration.predictions._intake import intake, labels_and_hypotheses
 
 __all__ = ["EpistemicCalibrationError"]
-
-#: By how much probabilities in single precision may leave [0, 1]; such values are clipped.
-_ROUNDING = 1e-6
 
 
 class EpistemicCalibrationError(Metric):
@@ -40,7 +39,8 @@ class EpistemicCalibrationError(Metric):
     Parameters
     ----------
     details : bool, default False
-        Return a dictionary with intervals, the parts of TECE, and EECE, instead of a number.
+        Return a dictionary with intervals, the parts of TECE, EECE, and how the variance of the
+        hypotheses ranks errors, instead of a number.
     n_bins : int, optional
         Bins, as in `evaluate`, by default as many as there.
     confidence_level : float in (0, 1), default 0.95
@@ -53,7 +53,8 @@ class EpistemicCalibrationError(Metric):
     ------
     ValueError
         If an argument is not what it must be. `update` raises it for labels that are not 0 and
-        1, hypotheses that are not in [0, 1], and shapes that do not agree.
+        1, hypotheses that are not in [0, 1], and shapes that do not agree; `compute` for what
+        `evaluate` refuses of all inputs together, such as labels among the hypotheses.
 
     See Also
     --------
@@ -104,39 +105,18 @@ class EpistemicCalibrationError(Metric):
             Estimates of P(Y = 1 | x); as many in every batch.
         target : tensor of shape (n_samples,), labels in {0, 1}
         """
-        if hypotheses.ndim != 2 or hypotheses.shape[1] == 0:
-            raise ValueError(
-                f"hypotheses must have shape (n_samples, n_hypotheses), got "
-                f"{tuple(hypotheses.shape)}; of several classes take one against the rest"
-            )
-        if target.shape != hypotheses.shape[:1]:
-            raise ValueError(
-                f"target must have shape ({len(hypotheses)},) as hypotheses have, got "
-                f"{tuple(target.shape)}"
-            )
-        if len(target) == 0:
+        if len(target) == 0 and len(hypotheses) == 0:
             return
-        if not hypotheses.is_floating_point():
-            raise ValueError(f"hypotheses must be floats, got dtype {hypotheses.dtype}")
-        if not ((target == 0) | (target == 1)).all():
-            raise ValueError(f"target must be labels 0 and 1, got {target.unique()[:5].tolist()}")
-        hypotheses = hypotheses.detach()
-        if hypotheses.element_size() < 4:
-            hypotheses = hypotheses.float()
-        # NaN is not within.
-        if not ((hypotheses >= -_ROUNDING) & (hypotheses <= 1 + _ROUNDING)).all():
-            low, high = hypotheses.min().item(), hypotheses.max().item()
+        y, rows, _ = labels_and_hypotheses(target, hypotheses, name="target")
+        if rows.ndim == 3:
+            raise ValueError("hypotheses of several classes: take one against the rest")
+        if self.hypotheses and self.hypotheses[0].shape[1] != rows.shape[1]:
             raise ValueError(
-                f"hypotheses must be probabilities in [0, 1], got values in [{low:g}, {high:g}]; "
-                f"give the sigmoid or softmax of logits"
-            )
-        if self.hypotheses and self.hypotheses[0].shape[1] != hypotheses.shape[1]:
-            raise ValueError(
-                f"this batch has {hypotheses.shape[1]} hypotheses, those before have "
+                f"this batch has {rows.shape[1]} hypotheses, those before have "
                 f"{self.hypotheses[0].shape[1]}"
             )
-        self.hypotheses.append(hypotheses.clamp(0, 1))
-        self.target.append(target.detach().to(torch.uint8))
+        self.hypotheses.append(torch.from_numpy(rows).to(hypotheses.device))
+        self.target.append(torch.from_numpy(y).to(target.device, torch.uint8))
 
     def compute(self) -> Tensor | dict[str, Tensor]:
         """Return the corrected TECE of all batches; NaN where there are 10 inputs or fewer.
@@ -160,31 +140,26 @@ class EpistemicCalibrationError(Metric):
         return self._tensors(values)
 
     def _values(self, hypotheses: Any, target: Any) -> dict[str, float]:
-        sample = metrics.Sample(target, hypotheses)
-        n_bins, eece_n_bins = numbers_of_bins(self.n_bins, len(sample))
+        inputs = intake(target, hypotheses)
+        for doubt in inputs.doubts:
+            warnings.warn(doubt, stacklevel=4)
         settings = {
-            "n_bins": n_bins,
+            "n_bins": self.n_bins,
             "random_state": self.random_state,
             "confidence_level": self.confidence_level,
         }
         if not self.details:
-            found = metrics.corrected_epistemic_calibration_error(sample, **settings)
+            settings["n_bins"] = numbers_of_bins(self.n_bins, len(target))[0]
+            found = metrics.corrected_epistemic_calibration_error(
+                inputs.y_true, inputs.hypotheses, **settings
+            )
             return {"tece_corrected": found.estimate}
-        split = metrics.split_epistemic_calibration_error(sample, **settings)
-        eece = metrics.decompose_eece(sample, n_bins=eece_n_bins, random_state=self.random_state)
-        values = {
-            "tece_noise_floor": split.total.noise_floor,
-            "tece_minimum_detectable": split.total.minimum_detectable,
-            "eece": eece.eece,
-            "eece_calibration": eece.calibration,
-            "eece_dispersion": eece.dispersion,
-            "eece_noise_floor": eece.noise_floor,
+        frame = evaluate_inputs(inputs, **settings).to_frame().set_index("metric")
+        parts = (name.partition("_ci_") for name in _NAMES)
+        return {
+            metric + _ + end: frame.loc[metric, f"ci_{end}" if end else "value"]
+            for metric, _, end in parts
         }
-        parts = (split.total, split.mean_miscalibration, split.epistemic_dependence)
-        for name, part in zip(_WITH_INTERVALS, parts, strict=True):
-            ends = (part.estimate, part.ci_low, part.ci_high)
-            values |= zip((name, f"{name}_ci_low", f"{name}_ci_high"), ends, strict=True)
-        return {name: values[name] for name in _NAMES}
 
     def _tensors(self, values: dict[str, float]) -> Tensor | dict[str, Tensor]:
         # The devices of Apple have no double precision.
@@ -196,9 +171,15 @@ class EpistemicCalibrationError(Metric):
         return tensors if self.details else tensors["tece_corrected"]
 
 
-_WITH_INTERVALS = ("tece_corrected", "mean_miscalibration", "epistemic_dependence")
 _NAMES = (
-    *(f"{name}{end}" for name in _WITH_INTERVALS for end in ("", "_ci_low", "_ci_high")),
+    "error_rate",
+    "kept_error_90",
+    "kept_error_90_by_prediction",
+    *(
+        f"{name}{end}"
+        for name in ("tece_corrected", "mean_miscalibration", "epistemic_dependence")
+        for end in ("", "_ci_low", "_ci_high")
+    ),
     "tece_noise_floor",
     "tece_minimum_detectable",
     "eece",

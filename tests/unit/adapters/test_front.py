@@ -6,13 +6,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.stats import beta, kstest
 from sklearn.datasets import load_iris
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.naive_bayes import GaussianNB
 
 import epistemic_calibration
 from epistemic_calibration import hypotheses_of
-from epistemic_calibration.adapters import ModelError
+from epistemic_calibration.adapters import ModelError, dirichlet_hypotheses
 
 PACKAGE = Path(epistemic_calibration.__file__).parents[1]
 
@@ -127,3 +128,20 @@ assert "sklearn" not in sys.modules
 assert hypotheses_of([Constant(0.25), Constant(0.5)], np.zeros((3, 1))).shape == (3, 2)
 """
     subprocess.run([sys.executable, "-c", code], check=True, env={"PYTHONPATH": str(PACKAGE)})
+
+
+def test_draws_of_dirichlet_laws_have_their_moments():
+    alpha = np.array([[1.0, 3.0, 4.0], [0.01, 0.02, 0.03], [50.0, 1.0, 9.0]])
+    found = dirichlet_hypotheses(alpha, n_hypotheses=20_000)
+    total = alpha.sum(axis=1, keepdims=True)
+    mean = alpha / total
+    variance = mean * (1 - mean) / (total + 1)
+    assert np.all(np.abs(found.mean(axis=1) - mean) < 5 * np.sqrt(variance / 20_000))
+    np.testing.assert_allclose(found.var(axis=1), variance, rtol=0.1)
+    np.testing.assert_allclose(found.sum(axis=2), 1)
+    # Beta(3, 1) of the second class.
+    two = dirichlet_hypotheses([[1, 3]], n_hypotheses=20_000)
+    assert kstest(two[0], beta(3, 1).cdf).pvalue > 1e-4
+    for wrong in ([[0, 1]], [1, 2], [[np.nan, 1]]):
+        with pytest.raises(ValueError, match="alpha must be positive numbers"):
+            dirichlet_hypotheses(wrong)

@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.calibration import CalibratedClassifierCV
+from sklearn.compose import make_column_transformer
 from sklearn.datasets import make_classification
 from sklearn.ensemble import (
     AdaBoostClassifier,
@@ -16,19 +17,20 @@ from sklearn.ensemble import (
     StackingClassifier,
     VotingClassifier,
 )
+from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression, Perceptron
 from sklearn.model_selection import GridSearchCV
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 
 from epistemic_calibration import evaluate, hypotheses_of
 from epistemic_calibration.adapters import ModelError
-from epistemic_calibration.adapters.sklearn import SklearnAdapter
+from epistemic_calibration.adapters.sklearn import handles
 
 #: Names out of order, so that an index is no name.
 NAMES = np.array(["7", "cat", "ant"])
@@ -140,6 +142,59 @@ def test_ensembles_are_found_in_pipelines_searches_and_frozen(data):
         np.testing.assert_allclose(found.mean(axis=1), model.predict_proba(X))
 
 
+def test_text_and_categories_pass_through_pipelines(binary):
+    _, y = binary
+    words = np.where(np.arange(300) % 3, "good", "bad").astype(object)
+    words = words + np.array([" film", " play", " book"])[np.arange(300) // 7 % 3]
+    forest = RandomForestClassifier(5, random_state=0)
+    frame = pd.DataFrame({"kind": words, "size": np.arange(300.0)})
+    columns = make_column_transformer((OneHotEncoder(), ["kind"]), remainder="passthrough")
+    calibrated = CalibratedClassifierCV(
+        make_pipeline(CountVectorizer(), LogisticRegression()), cv=5
+    )
+    for model, X in (
+        (make_pipeline(CountVectorizer(), forest), words.tolist()),
+        (make_pipeline(columns, forest), frame),
+        (calibrated, words.tolist()),
+    ):
+        found = hypotheses_of(model.fit(X, y), X)
+        assert found.shape == (300, 5)
+        np.testing.assert_allclose(found.mean(axis=1), model.predict_proba(X)[:, 1])
+
+
+class LGBMClassifier:
+    """A fake with the names of LightGBM 4: a forest's prediction is the sigmoid of a mean."""
+
+    boosting_type, n_estimators_, classes_ = "rf", 4, np.array([0, 1])
+
+    def predict_proba(self, X, start_iteration=0, num_iteration=None):
+        trees = slice(start_iteration, start_iteration + (num_iteration or self.n_estimators_))
+        logits = np.asarray(X)[:, :4][:, trees].mean(axis=1)
+        return np.stack([1 / (1 + np.exp(logits)), 1 / (1 + np.exp(-logits))], axis=1)
+
+
+def test_a_forest_of_lightgbm_has_a_hypothesis_for_each_tree(data):
+    X, _ = data
+    found = hypotheses_of(LGBMClassifier(), X)
+    np.testing.assert_allclose(found, 1 / (1 + np.exp(-X[:, :4])))
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_forests_of_the_libraries_themselves(n_classes):
+    X, y = make_classification(300, n_informative=5, n_classes=n_classes, random_state=0)
+    lightgbm = pytest.importorskip("lightgbm")
+    xgboost = pytest.importorskip("xgboost")
+    bagged = {"subsample": 0.6, "subsample_freq": 1, "n_estimators": 6}
+    forests = [
+        lightgbm.LGBMClassifier(boosting_type="rf", verbose=-1, **bagged),
+        xgboost.XGBRFClassifier(n_estimators=6),
+    ]
+    for forest in forests:
+        forest.fit(X, y)
+        shape = (300, 6) if n_classes == 2 else (300, 6, 3)
+        assert hypotheses_of(forest, X).shape == shape
+
+
 def test_a_list_has_a_hypothesis_for_each(data):
     X, y = data
     models = [
@@ -186,25 +241,28 @@ REFUSED = {
     ),
     "single": (lambda X, y: LogisticRegression().fit(X, y), "one hypothesis and no spread"),
     "one_tree": (lambda X, y: RandomForestClassifier(1).fit(X, y), "has 1 member"),
-    "boosting": (lambda X, y: GradientBoostingClassifier(n_estimators=2).fit(X, y), "one sum"),
+    "boosting": (lambda X, y: GradientBoostingClassifier(n_estimators=2).fit(X, y), "of one sum"),
     "hist_boosting": (
         lambda X, y: HistGradientBoostingClassifier(max_iter=2).fit(X, y),
-        "one sum, not hypotheses",
+        "terms of one sum",
     ),
-    "ada": (lambda X, y: AdaBoostClassifier(n_estimators=2).fit(X, y), "votes with a weight"),
+    "ada": (
+        lambda X, y: AdaBoostClassifier(n_estimators=2).fit(X, y),
+        "one hypothesis and no spread",
+    ),
     "stacking": (
         lambda X, y: StackingClassifier([("a", GaussianNB()), ("b", TREE)], cv=2).fit(X, y),
-        "its last estimator combines",
+        "the members of stacking are combined",
     ),
     "hard_voting": (
         lambda X, y: VotingClassifier([("a", GaussianNB()), ("b", TREE)]).fit(X, y),
-        "counts votes",
+        "voting='soft' to votes",
     ),
     "weights": (
         lambda X, y: VotingClassifier(
             [("a", GaussianNB()), ("b", TREE)], voting="soft", weights=[1, 3]
         ).fit(X, y),
-        "has weights",
+        "differs from its own prediction",
     ),
     "bagged_votes": (lambda X, y: BaggingClassifier(Perceptron(), 3).fit(X, y), "counts votes, as"),
     "no_probabilities": (
@@ -268,6 +326,5 @@ def test_a_forest_in_three_lines(binary):
 
 
 def test_the_adapter_knows_its_own():
-    adapter = SklearnAdapter()
-    assert adapter.handles(GaussianNB()) and not adapter.handles(GaussianNB)
-    assert not adapter.handles(np.zeros(3))
+    assert handles(GaussianNB()) and not handles(GaussianNB)
+    assert not handles(np.zeros(3))

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from epistemic_calibration import hypotheses_of
+from epistemic_calibration import evaluate, hypotheses_of
 from epistemic_calibration.adapters import ModelError
 
 torch = pytest.importorskip("torch")
@@ -175,14 +175,160 @@ class Wrapped(nn.Module):
         return self.change(self.inner(x))
 
 
+class Variational(nn.Module):
+    """Weights drawn anew in each pass, whatever the mode, as in bayesian-torch."""
+
+    def __init__(self):
+        super().__init__()
+        self.mu = nn.Parameter(torch.linspace(-0.5, 0.5, 12).reshape(2, 6))
+
+    def forward(self, x):
+        return x @ (self.mu + 0.3 * torch.randn_like(self.mu)).T
+
+
+class FairseqDropout(nn.Module):
+    """No layer of PyTorch's, but one by its name and attributes (fairseq, timm, transformers)."""
+
+    def __init__(self, p):
+        super().__init__()
+        self.p = p
+
+    def forward(self, x):
+        return x * (torch.rand_like(x) > self.p) / (1 - self.p) if self.training else x
+
+
+def test_what_draws_by_itself_is_asked_many_times():
+    module = Variational()
+    found = hypotheses_of(module, X, n_hypotheses=400)
+    # Along x the logit of the second class less that of the first is normal.
+    gap = np.log(found / (1 - found))
+    difference = (module.mu[1] - module.mu[0]).detach().numpy()
+    scale = 0.3 * np.sqrt(2) * np.linalg.norm(X, axis=1)
+    # 40 means of 400 draws; beyond 5 standard errors with a probability of 3e-5.
+    assert (np.abs(gap.mean(axis=1) - X @ difference) < 5 * scale / 20).all()
+    np.testing.assert_allclose(gap.std(axis=1), scale, rtol=0.2)
+    np.testing.assert_array_equal(hypotheses_of(module, X, n_hypotheses=2), found[:, :2])
+
+
+def test_dropout_is_known_by_its_name():
+    layers = nn.Linear(6, 16), FairseqDropout(0.3), nn.Linear(16, 2)
+    found = hypotheses_of(nn.Sequential(*layers), X, n_hypotheses=20)
+    assert found.std(axis=1).min() > 1e-4 and not FairseqDropout(0.3).eval().training
+    still = nn.Sequential(nn.Linear(6, 16), FairseqDropout(0.0), nn.Linear(16, 2))
+    with pytest.raises(ModelError, match="has no dropout layers"):
+        hypotheses_of(still, X)
+
+
+class Output(dict):
+    """As ModelOutput of transformers: a dictionary with attributes."""
+
+    __getattr__ = dict.get
+
+
+class Named(nn.Module):
+    """Keywords in, logits with a name out, as the models of transformers."""
+
+    def __init__(self):
+        super().__init__()
+        self.inner = network()
+
+    def forward(self, input_ids, attention_mask):
+        return Output(loss=None, logits=self.inner(input_ids * attention_mask))
+
+
+def test_inputs_in_batches_and_outputs_with_names():
+    data = torch.utils.data.TensorDataset(TENSOR, torch.zeros(40))
+    loader = torch.utils.data.DataLoader(data, batch_size=7)
+    modules = [network(seed=k) for k in range(3)]
+    expected = hypotheses_of(modules, X)
+    for inputs in (data, loader):
+        np.testing.assert_allclose(hypotheses_of(modules, inputs), expected, atol=1e-6)
+    mask = torch.ones_like(TENSOR)
+    tokens = {"input_ids": TENSOR, "attention_mask": mask, "labels": torch.zeros(40)}
+    rows = [{name: value[k] for name, value in tokens.items()} for k in range(40)]
+    named = Named()
+    expected = hypotheses_of(named.inner, X, n_hypotheses=4)
+    for inputs in (tokens, torch.utils.data.DataLoader(rows, batch_size=1024)):
+        np.testing.assert_allclose(
+            hypotheses_of(named, inputs, n_hypotheses=4), expected, atol=1e-6
+        )
+    with pytest.raises(ModelError, match="shuffles: its order must be that of y_true"):
+        hypotheses_of(modules, torch.utils.data.DataLoader(data, shuffle=True))
+
+
+def test_pixels_of_images_are_samples():
+    images = torch.rand(3, 1, 4, 5)
+    module = nn.Sequential(nn.Conv2d(1, 2, 3, padding=1), nn.Dropout2d(0.3), nn.Conv2d(2, 2, 1))
+    found = hypotheses_of(module, images, n_hypotheses=6, batch_size=2)
+    assert found.shape == (60, 6)
+    y = np.arange(60).reshape(3, 4, 5) % 2
+    evaluate(y.ravel(), found, groups=np.repeat(np.arange(3), 20))
+    plain = nn.Sequential(module[0], module[2])
+    other = nn.Sequential(nn.Conv2d(1, 2, 3, padding=1), module[2])
+    two = hypotheses_of([plain, other], images)
+    np.testing.assert_allclose(
+        two[:, 0].reshape(3, 4, 5), asked(plain, images).softmax(1)[:, 1].numpy(), atol=1e-6
+    )
+
+
+class SeedGenerator:
+    """As that of Keras 3: a state (seed, counter), of which each draw takes one."""
+
+    class State:
+        def __init__(self):
+            self.value = np.array([7, 0])
+
+        def assign(self, value):
+            self.value = np.array(value)
+
+        def __array__(self, dtype=None, copy=None):
+            return self.value
+
+    def __init__(self):
+        self.state = self.State()
+
+
+class KerasDropout(nn.Module):
+    """A fake of keras.layers.Dropout on PyTorch, with its attributes: drops where it is told to."""
+
+    rate = 0.4
+
+    def __init__(self):
+        super().__init__()
+        self.seed_generator = SeedGenerator()
+
+    def forward(self, x):
+        return self.call(x, training=False)
+
+    def call(self, x, training=False):
+        if not training:
+            return x
+        seed, counter = self.seed_generator.state.value
+        self.seed_generator.state.assign([seed, counter + 1])
+        rng = torch.Generator().manual_seed(int(seed) + int(counter))
+        return x * (torch.rand(x.shape, generator=rng) > self.rate) / (1 - self.rate)
+
+
+def test_dropout_of_keras_is_told_to_drop_and_its_state_given_back():
+    module = nn.Sequential(nn.Linear(6, 16), KerasDropout(), nn.Linear(16, 2))
+    found = hypotheses_of(module, X, n_hypotheses=5)
+    assert found.std(axis=1).min() > 1e-4
+    np.testing.assert_array_equal(module[1].seed_generator.state.value, [7, 0])
+    assert "call" not in vars(module[1])
+    np.testing.assert_array_equal(hypotheses_of(module, X, n_hypotheses=5), found)
+
+
 @pytest.mark.fault
 @pytest.mark.parametrize(
     ("model", "options", "message"),
     [
-        (nn.Linear(6, 2), {}, "one module without dropout layers, so one hypothesis"),
-        (nn.Sequential(nn.Dropout(0.0), nn.Linear(6, 2)), {}, "without dropout layers"),
-        (Hidden(), {}, "all passes of Hidden are equal"),
-        (Wrapped(lambda z: {"logits": z}), {}, "returns a dict, expected a tensor"),
+        (nn.Linear(6, 2), {}, "has no dropout layers and says the same twice"),
+        (nn.Sequential(nn.Dropout(0.0), nn.Linear(6, 2)), {}, "has no dropout layers"),
+        (Hidden(), {}, "all 100 hypotheses of Hidden are equal"),
+        (Wrapped(lambda z: {"scores": z}), {}, "returns a dict without logits"),
+        (Wrapped(torch.sigmoid), {"outputs": "logits"}, r"all outputs of Wrapped lie in \[0, 1\]"),
+        ([network(), network()], {}, "all 2 hypotheses of the list of 2 models are equal"),
+        ([Variational(), Variational()], {}, "module 0 of the list draws in evaluation mode, too"),
         (Wrapped(lambda z: z[:, :, None]), {}, r"returns shape \(40, 3, 1\) for 40 inputs"),
         (Wrapped(lambda z: z * torch.nan), {}, "outputs that are NaN"),
         (Wrapped(torch.sigmoid), {}, "do not add up to 1 over the 3 classes"),
@@ -204,7 +350,7 @@ def test_what_is_wrong_is_told_in_one_line(model, options, message):
 @pytest.mark.fault
 @pytest.mark.parametrize(
     ("inputs", "message"),
-    [(np.array([["a"]]), "X has dtype <U1"), (np.zeros((0, 6)), "samples on axis 0, got shape")],
+    [(np.array([["a"]]), "X has dtype <U1"), (np.zeros((0, 6)), "samples on axis 0")],
 )
 def test_wrong_inputs_are_told(inputs, message):
     with pytest.raises(ModelError, match=message):

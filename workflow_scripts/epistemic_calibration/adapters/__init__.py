@@ -1,24 +1,28 @@
 """From a model in memory to its hypotheses.
 
-A file ``NAME.py`` of this folder that defines one `Adapter` reads the models of the library that
-is imported as NAME. It is asked only where that library is loaded, so nothing heavy is imported
-that was not there.
+A file ``NAME.py`` of this folder reads the models of the library that is imported as NAME: it has
+the name of the library, ``LABEL``, and functions ``handles(model)``, ``from_model`` and, unless a
+model has draws of its own, ``from_list``, which return probabilities (n_samples, n_hypotheses,
+n_classes) and the names of the classes; further keywords are options of the library. It is asked
+only where that library is loaded, so nothing heavy is imported that was not there.
 """
 
 from __future__ import annotations
 
 import inspect
 import sys
+from types import ModuleType
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from epistemic_calibration import registry
-from epistemic_calibration.adapters.base import Adapter, ClassProbabilities, ModelError, name_of
+from epistemic_calibration.adapters.base import ModelError, name_of
 from epistemic_calibration.metrics._classes import check_class_hypotheses
 from epistemic_calibration.metrics._validation import check_positive_integer
 
-__all__ = ["Adapter", "ClassProbabilities", "ModelError", "hypotheses_of"]
+__all__ = ["ModelError", "dirichlet_hypotheses", "hypotheses_of"]
 
 _COMMON = ("n_hypotheses", "random_state")
 
@@ -39,12 +43,16 @@ def hypotheses_of(
     model : fitted model, or a list of them
         Scikit-learn's forests, ``BaggingClassifier``, soft ``VotingClassifier`` and
         ``CalibratedClassifierCV``, also at the end of a pipeline or in a search: a hypothesis is
-        what one member says. A list of fitted classifiers with ``predict_proba`` and
-        ``classes_``, or of PyTorch modules: one hypothesis each. One PyTorch module with dropout:
-        a hypothesis is a pass with the dropout layers, and only those, in training mode. A fitted
-        ``laplace.Laplace``: a hypothesis is a draw of the predictive.
+        what one member says. Random forests of LightGBM (``boosting_type="rf"``) and XGBoost
+        (``XGBRFClassifier``), whose prediction is the mean of logits: give `evaluate` their own
+        as ``prediction``. A list of fitted classifiers with ``predict_proba`` and ``classes_``,
+        or of PyTorch modules: one hypothesis each. One PyTorch module (also of Keras 3 on it)
+        whose passes differ: a hypothesis is a pass with dropout layers, and only those, in
+        training mode. A fitted ``laplace.Laplace``: a hypothesis is a draw of the predictive.
     X : array-like or tensor, samples on axis 0
-        What the model takes.
+        What the model takes. Of PyTorch also a dictionary of them, passed as keywords, or a
+        ``Dataset`` or ``DataLoader`` without shuffling, of whose batches the first part is taken,
+        or, if they are dictionaries, all but ``label`` and ``labels``.
     positive_class : optional
         The class whose probability the hypotheses are; by default the second of two. Classes are
         those of ``classes_``, or 0, 1, ... of a network's outputs.
@@ -55,7 +63,8 @@ def hypotheses_of(
     outputs : {"logits", "probabilities"}, optional
         PyTorch only: what modules return. If there are two outputs per input or more, they are
         taken as probabilities where they add up to 1, and otherwise as logits; a single output
-        can be either, so that it must be said.
+        can be either, so that it must be said. Outputs with an attribute or key ``logits`` are
+        those. Of images, (n, n_classes, height, width), pixels are samples.
     pred_type : {"glm", "nn"}, default "glm"
         laplace-torch only: draws of the linearised network, or of its weights.
     batch_size : int, optional
@@ -71,8 +80,9 @@ def hypotheses_of(
     Raises
     ------
     ModelError
-        If there is only one hypothesis, the model is not fitted, its members are no hypotheses
-        (boosting, stacking) or saw different classes, or probabilities are not what they must be.
+        If there is only one hypothesis, or all are equal, the model is not fitted, its members
+        are no hypotheses (boosting, stacking) or saw different classes, or probabilities are not
+        what they must be.
 
     Examples
     --------
@@ -93,12 +103,17 @@ def hypotheses_of(
     else:
         read = _adapter(model).from_model
     _check_options(read, options)
-    found = read(model, X, **common, **options)
+    values, classes = read(model, X, **common, **options)
     try:
-        probabilities = check_class_hypotheses(found.values)
+        probabilities = check_class_hypotheses(values)
     except ValueError as error:
         raise ModelError(f"{name_of(model)}: {error}") from None
-    classes = list(np.asarray(found.classes).tolist())
+    if (probabilities == probabilities[:, :1]).all():
+        raise ModelError(
+            f"all {probabilities.shape[1]} hypotheses of {name_of(model)} are equal: members are "
+            f"copies, or forward does not use its dropout layers. Give models fitted apart"
+        )
+    classes = np.asarray(classes).tolist()
     if positive_class is None:
         return probabilities[:, :, 1] if len(classes) == 2 else probabilities
     if positive_class not in classes:
@@ -107,32 +122,77 @@ def hypotheses_of(
     return np.ascontiguousarray(probabilities[:, :, classes.index(positive_class)])
 
 
-def _adapters() -> list[Adapter]:
-    """Return the adapters of the libraries that are loaded, and of scikit-learn."""
-    # Its interface is that of others, too, and it is always installed.
+def dirichlet_hypotheses(
+    alpha: ArrayLike, *, n_hypotheses: int = 200, random_state: int = 0
+) -> np.ndarray:
+    """Return draws of Dirichlet laws, as evidential networks and posteriors of counts give them.
+
+    Of a Beta law, ``alpha`` has two columns, b and a. Where mean and variance are all that is
+    known, no draws are needed: the mean is the one hypothesis, the variance the
+    ``epistemic_uncertainty`` of `evaluate`. Quantiles are hypotheses with ``exchangeable=False``.
+
+    Parameters
+    ----------
+    alpha : array-like of shape (n_samples, n_classes), > 0
+    n_hypotheses : int, default 200
+    random_state : int >= 0, default 0
+
+    Returns
+    -------
+    ndarray of shape (n_samples, n_hypotheses), or (n_samples, n_hypotheses, n_classes)
+        Of two classes the probabilities of the second.
+
+    Raises
+    ------
+    ValueError
+        If ``alpha`` are not positive numbers with two columns or more.
+
+    Examples
+    --------
+    >>> from epistemic_calibration.adapters import dirichlet_hypotheses
+    >>> dirichlet_hypotheses([[1, 3], [2, 2]], n_hypotheses=5).shape
+    (2, 5)
+    """
+    alpha = np.asarray(alpha, dtype=np.float64)
+    if alpha.ndim != 2 or alpha.shape[1] < 2 or not np.all((alpha > 0) & (alpha < np.inf)):
+        raise ValueError(
+            f"alpha must be positive numbers (n_samples, n_classes), got shape {alpha.shape} and "
+            f"values from {alpha.min() if alpha.size else 'none'}"
+        )
+    n_hypotheses = check_positive_integer(n_hypotheses, name="n_hypotheses", minimum=2)
+    rng = np.random.default_rng(
+        check_positive_integer(random_state, name="random_state", minimum=0)
+    )
+    shape = len(alpha), n_hypotheses, alpha.shape[1]
+    # A Gamma(a) is Gamma(a + 1) U^(1/a), whose logarithm is no -inf where a is near 0.
+    logs = np.log(rng.standard_gamma(np.broadcast_to(alpha[:, None] + 1, shape)))
+    logs += np.log1p(-rng.random(shape)) / alpha[:, None]
+    draws = np.exp(logs - logs.max(axis=2, keepdims=True))
+    draws /= draws.sum(axis=2, keepdims=True)
+    return draws[:, :, 1] if shape[2] == 2 else draws
+
+
+def _adapter(model: Any) -> ModuleType:
+    # The interface of scikit-learn is that of others, too, and it is always installed.
     loaded = {"sklearn", *sys.modules}
-    names = [name for name in registry.available(__name__) if name in loaded]
-    modules = (registry.load(__name__, name) for name in names)
-    return [registry.only_class(module, Adapter)() for module in modules]
-
-
-def _adapter(model: Any) -> Adapter:
-    for adapter in _adapters():
-        if adapter.handles(model):
-            return adapter
+    known = registry.available(__name__)
+    for name in known:
+        if name in loaded:
+            adapter = registry.load(__name__, name)
+            if adapter.handles(model):
+                return adapter
     if hasattr(model, "__array__"):
         raise ModelError(
             f"{name_of(model)} is an array and no model: give evaluate(y_true, hypotheses) the "
             f"probabilities"
         )
-    known = ", ".join(registry.available(__name__))
     raise ModelError(
-        f"{name_of(model)} is no model of a library that is known here ({known}), nor has it "
-        f"predict_proba and classes_: give evaluate(y_true, hypotheses) an array"
+        f"{name_of(model)} is no model of a library that is known here ({', '.join(known)}), nor "
+        f"has it predict_proba and classes_: give evaluate(y_true, hypotheses) an array"
     )
 
 
-def _adapter_of_list(models: list[Any] | tuple[Any, ...]) -> Adapter:
+def _adapter_of_list(models: list[Any] | tuple[Any, ...]) -> ModuleType:
     if len(models) < 2:
         raise ModelError(
             f"a list of {len(models)} model(s) has no spread: give two fitted models or more"
@@ -143,13 +203,17 @@ def _adapter_of_list(models: list[Any] | tuple[Any, ...]) -> Adapter:
             "different seeds"
         )
     adapters = [_adapter(model) for model in models]
-    if len({type(adapter) for adapter in adapters}) > 1:
-        raise ModelError("the list mixes models of " + " and ".join({a.label for a in adapters}))
+    if len(set(adapters)) > 1:
+        raise ModelError("the list mixes models of " + " and ".join({a.LABEL for a in adapters}))
+    if not hasattr(adapters[0], "from_list"):
+        raise ModelError(
+            f"{name_of(models)} of {adapters[0].LABEL}, each with draws of its own: call "
+            f"hypotheses_of for one at a time, and concatenate on axis 1 for a mixture"
+        )
     return adapters[0]
 
 
 def _check_options(read: Any, options: dict[str, Any]) -> None:
-    adapter = read.__self__
     allowed = [
         name
         for name, parameter in inspect.signature(read).parameters.items()
@@ -157,6 +221,7 @@ def _check_options(read: Any, options: dict[str, Any]) -> None:
     ]
     for name in options:
         if name not in allowed:
+            label = sys.modules[read.__module__].LABEL
             raise ModelError(
-                f"{name} is no option for {adapter.label}: {', '.join(allowed) or 'there is none'}"
+                f"{name} is no option for {label}: {', '.join(allowed) or 'there is none'}"
             )

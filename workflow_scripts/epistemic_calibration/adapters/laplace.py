@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -10,71 +9,54 @@ import torch
 from laplace import BaseLaplace
 from torch.nn.utils import parameters_to_vector, vector_to_parameters
 
-from epistemic_calibration.adapters.base import Adapter, ClassProbabilities, ModelError, name_of
-from epistemic_calibration.adapters.torch import batches, evaluating, private_random_state, seed
+from epistemic_calibration.adapters.base import ModelError, name_of
+from epistemic_calibration.adapters.torch import asked, batches, seed
 from epistemic_calibration.seeds import derive_seed
 
+LABEL = "laplace-torch"
 
-class LaplaceAdapter(Adapter):
-    """Draws of the predictive of a fitted ``laplace.Laplace``."""
 
-    label = "laplace-torch"
+def handles(model: Any) -> bool:
+    """Return whether a model is a Laplace approximation."""
+    return isinstance(model, BaseLaplace)
 
-    def handles(self, model: Any) -> bool:
-        """Return whether a model is a Laplace approximation."""
-        return isinstance(model, BaseLaplace)
 
-    def from_model(
-        self,
-        model: BaseLaplace,
-        X: Any,
-        *,
-        n_hypotheses: int | None,
-        random_state: int,
-        pred_type: Literal["glm", "nn"] = "glm",
-        batch_size: int = 256,
-    ) -> ClassProbabilities:
-        """Return draws of the predictive; draw j is made of the same noise at all inputs."""
-        name = name_of(model)
-        if model.likelihood != "classification":
-            raise ModelError(
-                f"{name} has the likelihood {str(model.likelihood)!r}, expected 'classification'"
-            )
-        if pred_type not in ("glm", "nn"):
-            raise ModelError(f"pred_type must be 'glm' or 'nn', got {pred_type!r}")
-        # An approximation that has seen no data would draw from the prior.
-        if model.n_data == 0 or not getattr(model, "_fitted", True):
-            raise ModelError(f"{name} is not fitted: call fit first")
-        weights = parameters_to_vector(model.model.parameters()).detach().clone()
-        value = derive_seed(random_state, "laplace")
-        parts = []
-        with evaluating(model.model), private_random_state(model.model):
-            try:
-                for batch in batches(model.model, X, batch_size):
-                    seed(model.model, value)
-                    draws = model.predictive_samples(
-                        batch,
-                        pred_type=pred_type,
-                        n_samples=100 if n_hypotheses is None else n_hypotheses,
-                        generator=torch.Generator(batch.device).manual_seed(value),
-                    )
-                    parts.append(draws.detach().cpu().double())
-            finally:
-                # Drawing writes draws into the network.
-                vector_to_parameters(weights, model.model.parameters())
-        values = torch.cat(parts, dim=1).permute(1, 0, 2).numpy()
-        return ClassProbabilities(values, np.arange(values.shape[2]))
-
-    def from_list(
-        self,
-        models: Sequence[BaseLaplace],
-        X: Any,
-        *,
-        n_hypotheses: int | None,
-        random_state: int,
-    ) -> ClassProbabilities:
-        """Refuse: each has draws of its own, and which of them to mix is the user's to say."""
+def from_model(
+    model: BaseLaplace,
+    X: Any,
+    *,
+    n_hypotheses: int | None,
+    random_state: int,
+    pred_type: Literal["glm", "nn"] = "glm",
+    batch_size: int = 256,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return draws of the predictive; draw j is made of the same noise at all inputs."""
+    name = name_of(model)
+    if model.likelihood != "classification":
         raise ModelError(
-            f"{name_of(models)} are Laplace approximations, each with draws of its own: call "
-            f"hypotheses_of for one at a time, and concatenate on axis 1 for a mixture"
+            f"{name} has the likelihood {str(model.likelihood)!r}, expected 'classification'"
         )
+    if pred_type not in ("glm", "nn"):
+        raise ModelError(f"pred_type must be 'glm' or 'nn', got {pred_type!r}")
+    # An approximation that has seen no data would draw from the prior.
+    if model.n_data == 0 or not getattr(model, "_fitted", True):
+        raise ModelError(f"{name} is not fitted: call fit first")
+    weights = parameters_to_vector(model.model.parameters()).detach().clone()
+    value = derive_seed(random_state, "laplace")
+    parts = []
+    with asked(model.model):
+        try:
+            for batch, device in batches(model.model, X, batch_size):
+                seed(model.model, value)
+                draws = model.predictive_samples(
+                    batch,
+                    pred_type=pred_type,
+                    n_samples=100 if n_hypotheses is None else n_hypotheses,
+                    generator=torch.Generator(device).manual_seed(value),
+                )
+                parts.append(draws.detach().cpu().double())
+        finally:
+            # Drawing writes draws into the network.
+            vector_to_parameters(weights, model.model.parameters())
+    values = torch.cat(parts, dim=1).permute(1, 0, 2).numpy()
+    return values, np.arange(values.shape[2])

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import singledispatch
 from typing import Any
 
 import numpy as np
+from scipy.special import softmax
 from sklearn.base import BaseEstimator
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.ensemble import (
@@ -20,90 +21,60 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_array, check_is_fitted
 
-from epistemic_calibration.adapters.base import (
-    Adapter,
-    ClassProbabilities,
-    ModelError,
-    check_number,
-    name_of,
-    stack,
-)
+from epistemic_calibration.adapters.base import ModelError, name_of, stack
+
+LABEL = "scikit-learn"
 
 #: How far the mean of the hypotheses may be from the model's own prediction: rounding of float32.
 _ROUNDING = 1e-5
 
-#: Beside those with conditions of their own.
-_ENSEMBLES = (RandomForestClassifier, ExtraTreesClassifier, CalibratedClassifierCV)
 
-_SUM = (
-    "its trees are the terms of one sum, not hypotheses: give a list of several, fitted with "
-    "different seeds on different resamples, or a BaggingClassifier of it"
-)
-_WHY_NOT = {
-    **dict.fromkeys(
-        (
-            "GradientBoostingClassifier",
-            "HistGradientBoostingClassifier",
-            "XGBClassifier",
-            "LGBMClassifier",
-            "CatBoostClassifier",
-        ),
-        _SUM,
-    ),
-    "AdaBoostClassifier": "each of its members is fitted to the errors of those before, and votes "
-    "with a weight: they are no hypotheses. Give a list of several, or a BaggingClassifier of it",
-    "StackingClassifier": "its last estimator combines the others, which are no hypotheses: give "
-    "a list of fitted classifiers, or a VotingClassifier(voting='soft')",
-}
+def handles(model: Any) -> bool:
+    """Return whether a model has scikit-learn's interface."""
+    if isinstance(model, type):
+        return False
+    return isinstance(model, BaseEstimator) or (
+        hasattr(model, "predict_proba") and hasattr(model, "classes_")
+    )
 
 
-class SklearnAdapter(Adapter):
-    """Members of an ensemble, of which the prediction is the mean; lists of classifiers."""
-
-    label = "scikit-learn"
-
-    def handles(self, model: Any) -> bool:
-        """Return whether a model has scikit-learn's interface."""
-        if isinstance(model, type):
-            return False
-        return isinstance(model, BaseEstimator) or (
-            hasattr(model, "predict_proba") and hasattr(model, "classes_")
+def from_model(
+    model: Any, X: Any, *, n_hypotheses: int | None, random_state: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return what the members of an ensemble say, and the classes."""
+    model, X = _innermost(model, X)
+    name, of_logits = name_of(model), _forest_of_logits(model)
+    own = _predict_proba(model, X)
+    values = stack(list((of_logits or _members)(model, X)), n_hypotheses, name=name)
+    # The hypotheses must be what the prediction is made of: weights, and releases and subclasses
+    # that combine their members otherwise, are seen here.
+    mean = values.mean(axis=1)
+    if of_logits is not None:
+        # Up to a constant of each input, which normalising takes away.
+        mean = np.exp(np.log(np.maximum(values, 1e-30)).mean(axis=1))
+        mean /= mean.sum(axis=1, keepdims=True)
+    gap = np.abs(mean - own).max()
+    if not gap <= _ROUNDING:
+        raise ModelError(
+            f"{name}: the mean of its members differs from its own prediction by up to {gap:.3g}, "
+            f"so they are not its hypotheses: give a list of fitted classifiers"
         )
+    return values, np.asarray(model.classes_)
 
-    def from_model(
-        self, model: Any, X: Any, *, n_hypotheses: int | None, random_state: int
-    ) -> ClassProbabilities:
-        """Return what the members of an ensemble say."""
-        model, X = _innermost(model, X)
-        _check_ensemble(model)
-        own = _predict_proba(model, X)
-        members = list(_members(model, X))
-        check_number(n_hypotheses, len(members), name=name_of(model))
-        values = stack(members, name=name_of(model))
-        # The hypotheses must be what the prediction is made of; this is also a guard against
-        # releases and subclasses that combine their members otherwise.
-        gap = np.abs(values.mean(axis=1) - own).max()
-        if not gap <= _ROUNDING:
+
+def from_list(
+    models: Sequence[Any], X: Any, *, n_hypotheses: int | None, random_state: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return what each classifier says, and the classes."""
+    members = [_predict_proba(model, X) for model in models]
+    classes = [np.asarray(model.classes_) for model in models]
+    for i, other in enumerate(classes):
+        if not np.array_equal(other, classes[0]):
             raise ModelError(
-                f"{name_of(model)}: the mean of its members differs from its own prediction by up "
-                f"to {gap:.3g}, so they are not its hypotheses: give a list of fitted classifiers"
+                f"model {i} of the list saw other classes ({_some(other)}) than model 0 "
+                f"({_some(classes[0])}): fit all on data of the same classes"
             )
-        return ClassProbabilities(values, np.asarray(model.classes_))
-
-    def from_list(
-        self, models: Sequence[Any], X: Any, *, n_hypotheses: int | None, random_state: int
-    ) -> ClassProbabilities:
-        """Return what each classifier says."""
-        check_number(n_hypotheses, len(models), name=name_of(models))
-        members = [_predict_proba(model, X) for model in models]
-        classes = [np.asarray(model.classes_) for model in models]
-        for i, other in enumerate(classes):
-            if not np.array_equal(other, classes[0]):
-                raise ModelError(
-                    f"model {i} of the list saw other classes ({_some(other)}) than model 0 "
-                    f"({_some(classes[0])}): fit all on data of the same classes"
-                )
-        return ClassProbabilities(stack(members, name=name_of(models)), classes[0])
+    return stack(members, n_hypotheses, name=name_of(models)), classes[0]
 
 
 def _innermost(model: Any, X: Any) -> tuple[Any, Any]:
@@ -136,7 +107,7 @@ def _predict_proba(model: Any, X: Any) -> np.ndarray:
     if not hasattr(model, "predict_proba"):
         raise ModelError(
             f"{name_of(model)} has no predict_proba: hypotheses are probabilities, which "
-            f"CalibratedClassifierCV can add to a classifier"
+            f"CalibratedClassifierCV can add to a classifier, and voting='soft' to votes"
         )
     if isinstance(model.classes_, list):
         raise ModelError(f"{name_of(model)} has several outputs: fit one label at a time")
@@ -163,43 +134,15 @@ def _some(classes: Any) -> str:
     return ", ".join(shown[:5]) + (", ..." if len(shown) > 5 else "")
 
 
-def _check_ensemble(model: Any) -> None:
-    """Check that the prediction of a model is the mean of what its members say."""
-    name = name_of(model)
-    for base in type(model).__mro__:
-        if base.__name__ in _WHY_NOT:
-            raise ModelError(f"{name}: {_WHY_NOT[base.__name__]}")
-    _check_fitted(model)
-    if isinstance(model, VotingClassifier):
-        if model.voting != "soft":
-            raise ModelError(
-                f"{name} counts votes, which are no probabilities: give it after "
-                f".set_params(voting='soft')"
-            )
-        weights = model.weights if model.weights is not None else [1]
-        if len(set(weights)) > 1:
-            raise ModelError(
-                f"{name} has weights, so its prediction is not the mean of its members: give "
-                f"list(model.estimators_) to count them equally"
-            )
-    elif isinstance(model, BaggingClassifier):
-        for member in model.estimators_:
-            if not hasattr(member, "predict_proba"):
-                raise ModelError(
-                    f"{name} counts votes, as {name_of(member)} has no predict_proba: bag "
-                    f"classifiers that have it"
-                )
-    elif hasattr(model, "predict_proba") and not isinstance(model, _ENSEMBLES):
-        raise ModelError(
-            f"{name} is one classifier, so one hypothesis and no spread: give a list of several, "
-            f"fitted apart, or a fitted BaggingClassifier of it"
-        )
-
-
 @singledispatch
 def _members(model: Any, X: Any) -> Iterator[np.ndarray]:
     """Yield the probabilities of each member, in the order of the ensemble's classes."""
-    raise NotImplementedError
+    raise ModelError(
+        f"{name_of(model)} is one classifier, so one hypothesis and no spread (the trees of "
+        f"boosting are terms of one sum, the members of stacking are combined by another): give a "
+        f"list of several, fitted with other seeds or resamples, or a fitted BaggingClassifier of "
+        f"it"
+    )
 
 
 @_members.register(RandomForestClassifier)
@@ -217,6 +160,11 @@ def _(model: Any, X: Any) -> Iterator[np.ndarray]:
 def _(model: BaggingClassifier, X: Any) -> Iterator[np.ndarray]:
     X = check_array(X, dtype=None, accept_sparse=["csr", "csc"], ensure_all_finite=False)
     for member, features in zip(model.estimators_, model.estimators_features_, strict=True):
+        if not hasattr(member, "predict_proba"):
+            raise ModelError(
+                f"{name_of(model)} counts votes, as {name_of(member)} has no predict_proba: bag "
+                f"classifiers that have it"
+            )
         found = member.predict_proba(X[:, features])
         # Members know classes by their index, and only those of their own resample.
         values = np.zeros((len(found), len(model.classes_)), dtype=found.dtype)
@@ -234,3 +182,33 @@ def _(model: VotingClassifier, X: Any) -> Iterator[np.ndarray]:
 def _(model: CalibratedClassifierCV, X: Any) -> Iterator[np.ndarray]:
     for member in model.calibrated_classifiers_:
         yield member.predict_proba(X)
+
+
+def _forest_of_logits(model: Any) -> Callable[[Any, Any], Iterator[np.ndarray]] | None:
+    """Return what reads a random forest of LightGBM or XGBoost, whose trees are means of logits."""
+    if getattr(model, "boosting_type", None) == "rf" and hasattr(model, "n_estimators_"):
+        return _trees_of_lightgbm
+    if any(base.__name__ == "XGBRFClassifier" for base in type(model).__mro__):
+        return _trees_of_xgboost
+    return None
+
+
+def _trees_of_lightgbm(model: Any, X: Any) -> Iterator[np.ndarray]:
+    for j in range(model.n_estimators_):
+        yield model.predict_proba(X, start_iteration=j, num_iteration=1)
+
+
+def _trees_of_xgboost(model: Any, X: Any) -> Iterator[np.ndarray]:
+    trees = model.get_booster().trees_to_dataframe()
+    value = trees[trees["Feature"] == "Leaf"].set_index(["Tree", "Node"])["Gain"]
+    leaves = model.apply(X).astype(int)
+    shares = np.stack([value.loc[t].loc[leaves[:, t]] for t in range(leaves.shape[1])], axis=1)
+    margin = model.predict(X, output_margin=True).reshape(len(leaves), -1)
+    # Of each class its trees, one after another; a leaf holds its share of the mean of them.
+    shares = shares.reshape(len(leaves), margin.shape[1], -1)
+    start, n_trees = margin - shares.sum(axis=2), shares.shape[2]
+    for j in range(n_trees):
+        logits = start + n_trees * shares[:, :, j]
+        if logits.shape[1] == 1:
+            logits = np.hstack([np.zeros_like(logits), logits])
+        yield softmax(logits.astype(np.float64), axis=1)

@@ -37,7 +37,11 @@ def array_shapes(path: Path) -> dict[str, tuple[int, ...]]:
 
 
 def read_arrays(
-    path: Path, names: Collection[str] | None = None, max_bytes: int | None = None
+    path: Path,
+    names: Collection[str] | None = None,
+    max_bytes: int | None = None,
+    *,
+    limit: str = "the config key datasets.<name>.max_bytes",
 ) -> dict[str, np.ndarray]:
     """Return the arrays of ``names`` that an .npz file has; all by default.
 
@@ -48,6 +52,8 @@ def read_arrays(
     max_bytes : int, optional
         Refuse, before anything is unpacked, arrays that need more memory than that by what
         their headers or the archive's directory say.
+    limit : str
+        What to call that limit in a message.
 
     Raises
     ------
@@ -61,6 +67,8 @@ def read_arrays(
                 name = info.filename.removesuffix(".npy")
                 if name == info.filename or (names is not None and name not in names):
                     continue
+                if name in n_bytes:
+                    raise DataError(f"{path} has two arrays called {name!r}: leave one out")
                 shape, dtype = _header(archive, info)
                 if dtype.hasobject:
                     raise DataError(_objects(f"{path}: {name}"))
@@ -71,8 +79,8 @@ def read_arrays(
             largest = max(n_bytes, key=n_bytes.__getitem__)
             raise DataError(
                 f"{path} ({path.stat().st_size:,} bytes) unpacks to {total:,} bytes "
-                f"({largest}: {n_bytes[largest]:,}), more than the {max_bytes:,} of the config key "
-                f"datasets.<name>.max_bytes: if the file is right, raise that key"
+                f"({largest}: {n_bytes[largest]:,}), more than the {max_bytes:,} of {limit}: if "
+                f"the file is right, raise it"
             )
         with np.load(path, allow_pickle=False) as file:
             return {name: file[name] for name in wanted}

@@ -15,6 +15,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from epistemic_calibration._label_order import order_fault
 from epistemic_calibration.data._arrays import array_shapes, read_array, read_arrays
 from epistemic_calibration.data._download import TIMEOUT, check_reachable, socket_timeout
 from epistemic_calibration.data._split import stratified_split
@@ -326,36 +327,16 @@ def label_counts_of(
             f"the whole test set, also where max_test keeps a part of it"
         )
     counts = counts[test_rows]
-    _check_order(counts, y_test, where)
-    return counts
-
-
-def _check_order(counts: np.ndarray, y_test: np.ndarray, where: str) -> None:
-    """Refuse counts whose largest is the label no more often than if they were shuffled."""
-    labelled = counts.sum(axis=1) > 0
-    most, labels = counts[labelled].argmax(axis=1), y_test[labelled]
-    if not len(most):
+    total = counts.sum(axis=1)
+    if not total.any():
         raise DataError(f"{where}: no test input has a label")
-    agree = float(np.mean(most == labels))
-    n_classes = counts.shape[1]
-    shares = [np.bincount(k, minlength=n_classes) / len(k) for k in (most, labels)]
-    by_chance = float(shares[0] @ shares[1])
-    logger.info(
-        "%.1f labels per test image (%d to %d); most people gave the label to %.1f %% of them",
-        counts.sum(axis=1).mean(),
-        counts.sum(axis=1).min(),
-        counts.sum(axis=1).max(),
-        100 * agree,
-    )
-    # Of few images nothing is sure, so these are refused if they agree less than by chance.
-    margin = 3 * np.sqrt(by_chance * (1 - by_chance) / len(most)) if len(most) >= 100 else 0.0
-    if agree <= by_chance + margin:
+    logger.info("%.1f labels per test image (%d to %d)", total.mean(), total.min(), total.max())
+    if fault := order_fault(counts, y_test):
         raise DataError(
-            f"{where}: the class that most people gave is the label of {100 * agree:.1f} % of the "
-            f"test inputs, no more than by chance ({100 * by_chance:.1f} %): the rows must be in "
-            f"the order of the test set, and the columns in the order of the classes. A folder of "
-            f"images is in the order of its class folders and file names"
+            f"{where}: {fault}. A folder of images is in the order of its class folders and file "
+            f"names"
         )
+    return counts
 
 
 def _annotations(source: DataSource, data_dir: Path, class_names: tuple[str, ...]) -> np.ndarray:

@@ -264,7 +264,7 @@ def check_predictions(
     Parameters
     ----------
     predictions : Predictions
-        What a method, or a file of predictions made elsewhere, gives for one task.
+        What a method gives for one task.
     n_samples : int
         Number of test points.
     task : str

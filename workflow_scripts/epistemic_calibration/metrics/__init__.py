@@ -74,6 +74,7 @@ from epistemic_calibration.metrics.over_tasks import (
     compare_mean_corrected_errors,
     mean_corrected_error,
 )
+from epistemic_calibration.metrics.ranking import ErrorRanking, RankedErrors, error_ranking
 from epistemic_calibration.metrics.recalibration import SecondOrderRecalibrator
 from epistemic_calibration.metrics.reported_uncertainty import (
     ReportedUncertaintyError,
@@ -93,12 +94,14 @@ __all__ = [
     "CorrectedError",
     "EECEParts",
     "ErrorDifference",
+    "ErrorRanking",
     "ErrorSplit",
     "Estimate",
     "HypothesisTest",
     "LabelCollectionWarning",
     "LawError",
     "LowerBound",
+    "RankedErrors",
     "ReducibleErrorBounds",
     "ReportedUncertaintyError",
     "Sample",
@@ -126,6 +129,7 @@ __all__ = [
     "decompose_eece",
     "epistemic_calibration_test",
     "epistemic_independence_test",
+    "error_ranking",
     "expected_calibration_error",
     "expected_epistemic_calibration_error",
     "finite_draws_factor",

@@ -11,6 +11,7 @@ from epistemic_calibration.metrics._validation import (
     check_bins,
     check_hypotheses,
     check_labels,
+    check_probabilities,
     check_uncertainty,
 )
 from epistemic_calibration.metrics.binning import (
@@ -34,6 +35,8 @@ class Sample:
         h_j(x_n), estimates of P(Y = 1 | x_n) in [0, 1].
     epistemic_uncertainty : array-like of shape (n_samples,), optional
         What the method reports, >= 0.
+    prediction : array-like of shape (n_samples,), optional
+        What is judged in place of the mean of the hypotheses, in [0, 1].
 
     Attributes
     ----------
@@ -42,7 +45,7 @@ class Sample:
     hypotheses : ndarray of shape (n_samples, n_hypotheses)
         As given, dtype kept.
     mean : ndarray of float64, shape (n_samples,)
-        Δ, the mean of each row, in [0, 1].
+        Δ, the mean of each row, in [0, 1], or the prediction given.
     variance : ndarray of float64, shape (n_samples,)
         Population variance (ddof 0) of each row.
     reported : ndarray of float64, shape (n_samples,), or None
@@ -53,8 +56,8 @@ class Sample:
     Raises
     ------
     ValueError
-        If labels are not 0 and 1, hypotheses are not in [0, 1], the uncertainty is not finite
-        and >= 0, or lengths differ.
+        If labels are not 0 and 1, hypotheses or prediction are not in [0, 1], the uncertainty is
+        not finite and >= 0, or lengths differ.
 
     See Also
     --------
@@ -80,6 +83,7 @@ class Sample:
         hypotheses: ArrayLike,
         *,
         epistemic_uncertainty: ArrayLike | None = None,
+        prediction: ArrayLike | None = None,
     ) -> None:
         self.y = check_labels(y_true)
         self.hypotheses = check_hypotheses(hypotheses, n_samples=len(self.y))
@@ -88,6 +92,11 @@ class Sample:
             if epistemic_uncertainty is None
             else check_uncertainty(epistemic_uncertainty, n_samples=len(self.y))
         )
+        self._prediction = None
+        if prediction is not None:
+            self._prediction = check_probabilities(
+                prediction, name="prediction", n_samples=len(self.y)
+            )
         self._bins: dict[tuple[int, str, int], np.ndarray] = {}
 
     def __len__(self) -> int:
@@ -95,7 +104,8 @@ class Sample:
 
     @cached_property
     def _moments(self) -> tuple[np.ndarray, np.ndarray]:
-        return row_moments(self.hypotheses)
+        mean, variance = row_moments(self.hypotheses)
+        return mean if self._prediction is None else self._prediction, variance
 
     @cached_property
     def order(self) -> np.ndarray:

@@ -1,0 +1,110 @@
+"""Does the uncertainty tell where a method errs? Errors kept by EU, and by the prediction."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from epistemic_calibration.report.tables._selection import (
+    all_tasks_scores,
+    dataset_scores,
+    ordered_methods,
+)
+from epistemic_calibration.report.tables._table import MISSING, Table
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+SUFFIX = "_ranking"
+
+# Headings, and what of the scores is in them: a value, or a value with its interval.
+_COLUMNS = {
+    "Errors, in %": ("error_rate", False, 100),
+    "Kept at 90 % by EU": ("kept_error_90", True, 100),
+    "by 1 − max p": ("kept_error_90_by_prediction", False, 100),
+    "Difference": ("kept_error_90_difference", True, 100),
+    "AUROC of errors by EU": ("auroc_of_errors", False, 1),
+    "of 1 − max p": ("auroc_of_errors_by_prediction", False, 1),
+    "Difference of AUROC": ("auroc_of_errors_difference", True, 1),
+    "AUGRC by EU, in %": ("augrc", False, 100),
+    "AURC by EU, in %": ("aurc", False, 100),
+}
+
+
+def make(
+    scores: pd.DataFrame,
+    dataset: str,
+    methods: Mapping[str, Mapping[str, str]],
+    *,
+    tasks: Sequence[str] | None = None,
+    seeds: Sequence[int] | None = None,
+    n_resamples: int | None = None,
+    differences: pd.DataFrame | None = None,
+) -> Table:
+    """Return one row per method, those that keep the fewest errors at 90 % first.
+
+    Parameters
+    ----------
+    scores, dataset, methods
+        As in `dataset_scores`.
+    tasks, seeds, n_resamples, differences
+        Not used: what is missing is told by the other tables.
+
+    Returns
+    -------
+    Table
+        ``cells``: every score of all tasks together, mean over seeds.
+
+    Raises
+    ------
+    ValueError
+        As in `dataset_scores`.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> values = {"error_rate": 0.05, "kept_error_90": 0.01}
+    >>> values |= {"kept_error_90_low": 0.004, "kept_error_90_high": 0.02}
+    >>> scores = pd.DataFrame({"metric": list(values), "value": list(values.values())}).assign(
+    ...     dataset="pets", seed=0, method="eknn", scope="all_tasks", task=None
+    ... )
+    >>> table = make(scores, "pets", {"eknn": {"label": "EK-NN", "family": "illustrative"}})
+    >>> table.text.loc["EK-NN"].to_dict()
+    {'Errors, in %': '5.00', 'Kept at 90 % by EU': '1.00 [0.40, 2.00]'}
+    """
+    import pandas as pd
+
+    dataset_scores(scores, dataset, methods)
+    together = all_tasks_scores(scores, dataset).reindex(ordered_methods(methods))
+    if "kept_error_90" in together:
+        together = together.sort_values("kept_error_90", kind="stable", na_position="last")
+    labels = [methods[name]["label"] for name in together.index]
+    text = pd.DataFrame(index=pd.Index(labels, name="Method"))
+    for heading, (name, interval, unit) in _COLUMNS.items():
+        if name in together:
+            names = [name, *(f"{name}_{end}" for end in ("low", "high") if interval)]
+            values = unit * together.reindex(columns=names).to_numpy()
+            text[heading] = [_cell(row, 2 if unit > 1 else 3) for row in values]
+    return Table(
+        cells=together,
+        text=text,
+        caption=f"Does the uncertainty tell where it errs? {dataset}, all tasks together",
+        notes=(
+            "Errors among the 90 % of images and tasks of least epistemic uncertainty (EU), beside "
+            "those where the prediction is surest, by 1 − max p, which needs no EU; [95 % "
+            "confidence interval] of other images. Below 0 in Difference, EU finds errors better. "
+            "AUROC: how often an error has the larger EU than what is right. AUGRC: errors kept "
+            "as a share of all images, a mean over coverages (Traub et al., 2024). An EU of "
+            "Δ(1 − Δ) orders as 1 − max p does.",
+        ),
+    )
+
+
+def _cell(values: np.ndarray, digits: int) -> str:
+    if np.isnan(values).any():
+        return MISSING
+    # Nor is 0 negative.
+    shown = [f"{np.round(value, digits) + 0.0:.{digits}f}".replace("-", "−") for value in values]
+    return shown[0] if len(shown) == 1 else f"{shown[0]} [{shown[1]}, {shown[2]}]"
