@@ -31,7 +31,7 @@ def step(job):
     import numpy as np
 
     from epistemic_calibration.files import write_text
-    from epistemic_calibration.report.page.diagnostics import diagnose
+    from epistemic_calibration.report._diagnostics import diagnose
     from epistemic_calibration.workflow.provenance import read_npz
     from epistemic_calibration.workflow.result_files import read_labels
 

@@ -12,15 +12,16 @@ class Settings:
 
 
 def needs(plan, page):
-    from epistemic_calibration.latents import load_encoder
-    from epistemic_calibration.registry import available, load, registered_files
+    from epistemic_calibration.registry import registered_files
 
-    package = "epistemic_calibration.report.tables"
-    suffixes = [load(package, name).SUFFIX for name in available(package)]
-    datasets, toy = plan.page_contents(page)
+    packages = (
+        "epistemic_calibration.report.figures",
+        "epistemic_calibration.report.tables",
+        "epistemic_calibration.scoring",
+    )
+    datasets, _ = plan.page_contents(page)
     seeds = plan.config.seeds
     paper = ("paper_comparison", "claims") if page == "all" else ()
-    drawn = [d for d in datasets if load_encoder(plan.encoding(d).encoder).reconstructs]
     inputs = {
         "scores": [f for d in datasets for f in plan.table_fingerprints(d)],
         "diagnostics": [
@@ -32,15 +33,6 @@ def needs(plan, page):
             for stage in ("tables", "comparisons", "runtimes")
         ],
         "paper": [plan.fingerprint(stage) for stage in paper],
-        "figures": [
-            plan.fingerprint("encoder_figures", dataset=d, seed=seed)
-            for d in drawn
-            for seed in seeds
-        ],
-        "toy": [
-            plan.fingerprint("toy_figures", toy=toy, experiment=experiment)
-            for experiment in (getattr(plan.config, toy) if toy else ())
-        ],
         "config": plan.fingerprint("resolved_config"),
     }
     settings = Settings(
@@ -49,94 +41,88 @@ def needs(plan, page):
                 "methods": plan.methods_shown(plan.methods(d)),
                 "tasks": list(plan.tasks(d)),
                 "seeds": list(seeds),
-                # The name of another data set may begin in the same way.
-                "tables": [d, *(f"{d}{suffix}" for suffix in (*suffixes, "_comparisons"))],
                 "confidence_level": plan.config.datasets[d].scores.confidence_level,
+                "n_resamples": plan.score_settings(d)["n_resamples"],
             }
             for d in datasets
         }
     )
-    return Needs(settings, inputs, sources=registered_files("epistemic_calibration.scoring"))
+    sources = [path for package in packages for path in registered_files(package)]
+    return Needs(settings, inputs, sources=sources)
 
 
 def step(job):
+    """Write the page; of the tables it shows those that the summary does not hold."""
     import json
     from copy import deepcopy
     from pathlib import Path
 
     from epistemic_calibration.files import write_text
-    from epistemic_calibration.report.page._html import Picture
-    from epistemic_calibration.report.page.run import DatasetResults, RunResults, run_page
+    from epistemic_calibration.registry import load
+    from epistemic_calibration.report._results import DatasetResults
+    from epistemic_calibration.report.comparisons import comparisons_table
+    from epistemic_calibration.report.page.run import RunResults, run_page
+    from epistemic_calibration.report.tables._table import PARTIAL, WARNING
     from epistemic_calibration.workflow.result_files import read_tables
 
     scores = read_tables(job.inputs.scores)
     read = [json.loads(Path(path).read_text("utf-8")) for path in job.inputs.diagnostics]
     diagnostics = {found["dataset"]: found["methods"] for found in read}
-    datasets = []
+    files = {Path(path).name: path for path in job.inputs.tables}
+    costs = {Path(p).stem: p for p in job.inputs.tables if p.endswith(".csv") and "/runtimes/" in p}
+    datasets, tables = [], {}
     for name, settings in deepcopy(job.settings.datasets).items():
-        stems = settings.pop("tables")
-        tables = texts_of(path for path in job.inputs.tables if Path(path).stem in stems)
-        figures = [Path(path) for path in job.inputs.figures if Path(path).parent.name == name]
-        (pairs,) = (path for path in job.inputs.tables if path.endswith(f"/{name}_comparisons.csv"))
-        datasets.append(
-            DatasetResults(
-                name=name,
-                scores=scores[scores["dataset"] == name],
-                diagnostics=diagnostics[name],
-                tables=tables,
-                differences=read_tables([pairs]),
-                pictures=[
-                    Picture.read(path, *described(path.stem, name)) for path in sorted(figures)
-                ],
-                **settings,
+        n_resamples = settings.pop("n_resamples")
+        summary = Path(files[f"{name}_summary.md"]).read_text("utf-8").splitlines()
+        results = DatasetResults(
+            name=name,
+            scores=scores[scores["dataset"] == name],
+            diagnostics=diagnostics[name],
+            differences=read_tables([files[f"{name}_comparisons.csv"]]),
+            warnings=[line for line in summary if line.startswith((PARTIAL, WARNING))],
+            cost=cost(costs[name]),
+            **settings,
+        )
+        datasets.append(results)
+        tables[name] = [
+            load("epistemic_calibration.report.tables", table).make(
+                results.scores,
+                name,
+                results.methods,
+                tasks=results.tasks,
+                seeds=results.seeds,
+                n_resamples=n_resamples,
+                differences=results.differences,
             )
+            for table in ("drivers", "size", "by_eece")
+        ]
+        tables[name].insert(
+            0, comparisons_table(results.differences, results.scores, name, results.methods)
         )
-    toy = [Path(path) for path in sorted(job.inputs.toy)]
+    texts = {
+        f"Beside the paper: {Path(path).stem.replace('_', ' ')}": Path(path).read_text("utf-8")
+        for path in sorted(job.inputs.paper)
+    }
+    texts["Configuration, every default filled in"] = Path(job.inputs.config).read_text("utf-8")
     manifest = Path(job.inputs.manifest)
-    page = run_page(
-        RunResults(
-            datasets,
-            tables=texts_of(job.inputs.paper),
-            pictures=[Picture.read(path, *described_toy(path.stem)) for path in toy],
-            config=Path(job.inputs.config).read_text("utf-8"),
-            # Written by the run itself, before its first job.
-            manifest=manifest.read_text("utf-8") if manifest.is_file() else "",
-        )
-    )
-    write_text(job.outputs.page, page)
+    # Written by the run itself, before its first job.
+    runs = manifest.read_text("utf-8") if manifest.is_file() else ""
+    write_text(job.outputs.page, run_page(RunResults(datasets, tables, texts, runs)))
 
 
-def texts_of(paths):
-    """Return the content of tables by a name that says which they are."""
-    from pathlib import Path
+def cost(path):
+    """Return what a data set took, in words, from its table of run times."""
+    import pandas as pd
 
-    found = {}
-    for path in map(Path, sorted(paths)):
-        folder = f"{path.parent.name}/" if path.parent.name != "tables" else ""
-        found[f"{folder}{path.name}"] = path.read_text("utf-8")
-    return found
-
-
-def described(stem, dataset):
-    kind, _, seed = stem.rpartition("_seed")
-    what = {
-        "autoencoder_loss": "training loss of the autoencoder by epoch",
-        "reconstructions": "one test image of each class, above its reconstruction",
-    }[kind]
-    text = f"{dataset}, seed {seed}: {what}"
-    return text, text
-
-
-def described_toy(experiment):
-    text = f"Toy experiment {experiment.replace('_', ' ')}, for which P(Y = 1 | x) is known"
-    return text, text
+    total = pd.read_csv(path).set_index("stage").loc["(all)"]
+    return f"{total['cpu_seconds']:,.0f} s of processor time, {total['peak_mb']:,.0f} MB at most"
 
 
 STAGE = Stage(
     Settings,
     needs,
     step,
-    inputs=("scores*", "diagnostics*", "tables*", "paper*", "figures*", "toy*", "config"),
+    inputs=("scores*", "diagnostics*", "tables*", "paper*", "config"),
     outputs=("page",),
     unchecked=("manifest",),
 )
