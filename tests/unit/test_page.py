@@ -1,6 +1,7 @@
 """What pages are made of: diagnostics, answers in words, SVG and HTML, without a browser."""
 
 import dataclasses
+import io
 import json
 import re
 import sys
@@ -10,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib.figure import Figure
 
 from epistemic_calibration import evaluate, metrics
 from epistemic_calibration.cli import main
@@ -30,6 +32,7 @@ from epistemic_calibration.report._diagnostics import (
     top_bins,
 )
 from epistemic_calibration.report._results import DatasetResults
+from epistemic_calibration.report.page._svg import inline_svg
 from epistemic_calibration.report.page._template import COLORS
 from epistemic_calibration.report.page.run import run_page
 from epistemic_calibration.report.page.thumbnails import thumbnail
@@ -233,9 +236,8 @@ def test_the_headline_says_whether_any_method_passes():
     assert headline(found_of(a=off, b=off)) == (
         "No method passes: probabilities off for both, uncertainty too small for both."
     )
-    assert headline(found_of(a=unknown)) == (
-        "A is not shown to pass: the size of the uncertainty cannot be told."
-    )
+    said = headline(found_of(a=unknown))
+    assert said == "A is not shown to pass: size of the uncertainty unknown."
 
 
 def test_illustrative_methods_and_controls_are_not_judged():
@@ -308,6 +310,26 @@ def test_every_figure_is_drawn_and_says_what_it_shows(html):
         root = ET.fromstring(figure)
         assert root.get("role") == "img" and len(root.get("aria-label")) > 20
         assert len(list(root.iter("{http://www.w3.org/2000/svg}path"))) > 5
+
+
+def test_an_svg_has_every_word_and_number_of_its_figure():
+    figure = Figure()
+    ax = figure.subplots()
+    ax.plot([0, 1], [0.123456, 1], color="#1f4fa8")
+    ax.set_yticks([0.125, 1.75], ["0.125", "1.75 <&"])
+    text = inline_svg(figure, 'Said "so" & so')
+    root = ET.fromstring(text)
+    words = [element.text for element in root.iter("{http://www.w3.org/2000/svg}text")]
+    assert {"0.125", "1.75 <&", "0.0", "1.0"} <= set(words)
+    assert root.get("aria-label") == 'Said "so" & so'
+    assert "var(--blue)" in text and "#1f4fa8" not in text
+    assert len(text) < 0.6 * len(_plain_svg(figure))
+
+
+def _plain_svg(figure):
+    file = io.StringIO()
+    figure.savefig(file, format="svg")
+    return file.getvalue()
 
 
 def test_links_of_the_page_lead_somewhere(html):

@@ -170,7 +170,7 @@ def headline(found: pd.DataFrame) -> str:
         ("uncertainty too small", small),
         ("too large" if small else "uncertainty too large", large),
         ("uncertainty on the wrong inputs", elsewhere),
-        ("the size of the uncertainty cannot be told", int(counts.get(UNKNOWN, 0))),
+        ("size of the uncertainty unknown", int(counts.get(UNKNOWN, 0))),
     ]
     reasons = [f"{word} for {_of(k, n)}" if n > 1 else word for word, k in words if k]
     fails = off or small or large or elsewhere

@@ -34,26 +34,52 @@ def inline_svg(figure: Figure, said: str, *, kind: str = "", themed: bool = True
     kind : str
         Class of the element.
     themed : bool
-        Whether colours follow the page: ``var(--blue, #1f4fa8)``, which other programs draw, too.
+        Whether colours are those of the page, ``var(--blue)``; else they are as they were drawn,
+        on white.
     """
+    for patch in (figure.patch, *(ax.patch for ax in figure.axes)):
+        patch.set_visible(not themed)
     file = io.StringIO()
     with mpl.rc_context(rc_params(**{"svg.fonttype": "none"})):
         figure.savefig(file, format="svg", metadata={"Date": None, "Creator": None})
     text = file.getvalue()
-    text = text[text.index("<svg") :]
-    text = re.sub(r"<metadata>.*?</metadata>|<!--.*?-->", "", text, flags=re.DOTALL)
+    view = re.search(r'viewBox="[^"]*"', text)[0]
+    text = re.sub(r"^.*?<svg[^>]*>|<metadata>.*?</metadata>|<!--.*?-->", "", text, flags=re.DOTALL)
+    text = re.sub(r"<style.*?</style>", "", text, count=1, flags=re.DOTALL)
+    # Links lead within the page.
+    text = text.replace(' target="_blank"', "")
+    ink = INK
+    if themed:
+        ink = "var(--ink)"
+        for color, name in COLORS.items():
+            text = text.replace(color, f"var(--{name})")
+    # Black text has no colour of its own; fonts are those of the page.
+    start = (
+        f'<svg {view} class="{kind}" role="img" aria-label="{escape(said)}" style="fill: {ink}; '
+        f'font-family: system-ui, sans-serif; stroke-linejoin: round" '
+        f'xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink">'
+    )
+    return start + _short(text)
+
+
+def _tenths(number: re.Match[str]) -> str:
+    return f"{float(number[0]):.1f}".removesuffix(".0")
+
+
+def _short(text: str) -> str:
+    """Return the same picture in fewer bytes: a page holds many."""
     used = set(re.findall(r'(?:#|url\(#)([\w-]+)[")]', text))
     text = re.sub(r' id="([^"]*)"', lambda m: m[0] if m[1] in used else "", text)
-    # Tenths of a point are enough, and a page holds many of them.
-    text = re.sub(r"-?\d+\.\d{2,}", lambda m: f"{float(m[0]):.2f}".rstrip("0").rstrip("."), text)
-    text = re.sub(r"<g>\s*</g>", "", re.sub(r"\s*\n\s*", "\n", text))
-    text = text.replace("'DejaVu Sans'", "system-ui, sans-serif")
-    if themed:
-        # Black text has no colour of its own.
-        text = re.sub(r'(<text style=")(?![^"]*fill)', rf"\1fill: {INK}; ", text)
-        for color, name in COLORS.items():
-            text = text.replace(color, f"var(--{name}, {color})")
-    size = re.search(r'viewBox="0 0 ([\d.]+) ([\d.]+)"', text)[0]
-    start = f'<svg {size} class="{kind}" role="img" aria-label="{escape(said)}" '
-    start += 'xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink">'
-    return re.sub(r"^<svg[^>]*>", lambda _: start, text)
+    # Places, not what is written: that stands between tags.
+    text = re.sub(r"<[^>]+>", lambda m: re.sub(r"-?\d+\.\d{2,}", _tenths, m[0]), text)
+    text = re.sub(r' transform="rotate\(-0 [^)]*\)"', "", text)
+    text = re.sub(r"font-family: 'DejaVu Sans'; |; font-family: 'DejaVu Sans'", "", text)
+    text = re.sub(r"([MLQCz]) ?([-\d. ]*)\n", r"\1\2", re.sub(r"\n\s+", "\n", text))
+    parts, kept = [], []
+    for part in re.split(r"(<g\b[^>]*>|</g>)", text):
+        if part.startswith("<g"):
+            kept.append(part != "<g>")
+        if (part == "</g>" and not kept.pop()) or part == "<g>":
+            continue
+        parts.append(part)
+    return re.sub(r"\n+", "\n", "".join(parts))

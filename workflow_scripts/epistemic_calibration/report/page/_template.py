@@ -221,6 +221,7 @@ _PAGE = """\
 </details>
 </main>
 <script>
+const light = {{ colors.light|tojson }};
 const root = document.documentElement, all = (q, e = document) => [...e.querySelectorAll(q)];
 root.classList.add("scripted");
 // A link keeps the view: the method, and whether all methods are shown.
@@ -245,12 +246,12 @@ addEventListener("change", event => {
   show();
 });
 addEventListener("click", async event => {
-  const link = event.target.closest("a[href^='#']");
-  const more = link?.closest(".dataset")?.querySelector(".more:checked");
-  if (more) {
+  const link = event.target.closest("a");
+  const to = link?.getAttribute("href") ?? link?.getAttribute("xlink:href") ?? "";
+  if (to.startsWith("#") && document.querySelector(".more:checked")) {
     event.preventDefault();
-    location.hash = (link.getAttribute("href") ?? link.getAttribute("xlink:href")) + ";all";
-    show();
+    location.hash = to + ";all";
+    document.getElementById(to.slice(1))?.scrollIntoView();
   }
   const button = event.target.closest("button"), here = button?.closest(".answers");
   if (button?.dataset.copy) {
@@ -261,7 +262,7 @@ addEventListener("click", async event => {
   }
   if (button?.dataset.svg) {
     const svg = all(":scope > svg", here).find(e => e.getBoundingClientRect().width);
-    const text = svg.outerHTML.replace(/var\\(--\\w+, (#\\w+)\\)/g, "$1");
+    const text = svg.outerHTML.replace(/var\\(--(\\w+)\\)/g, (_, name) => light[name]);
     const a = document.createElement("a");
     a.href = URL.createObjectURL(new Blob([text], {type: "image/svg+xml"}));
     a.download = button.dataset.svg;
