@@ -94,7 +94,7 @@ def step(job):
                 n_resamples=n_resamples,
                 differences=results.differences,
             )
-            for table in ("drivers", "size", "by_eece")
+            for table in ("drivers", "size")
         ]
         tables[name].insert(
             0, comparisons_table(results.differences, results.scores, name, results.methods)

@@ -21,8 +21,8 @@ N_RELIABILITY_BINS = 10
 #: Coverages at which the errors are told.
 N_COVERAGES = 50
 #: Bins shown of those that carry the error, and inputs shown of each.
-N_TOP_BINS = 5
-N_TOP_INPUTS = 5
+N_TOP_BINS = 4
+N_TOP_INPUTS = 4
 
 
 def reliability(

@@ -200,7 +200,8 @@ _SAID = {
 
 
 def _panel(draw: Any, data: Any) -> Figure:
-    with rc_context(rc_params()):
+    # Lines of a grid would be a third of the page.
+    with rc_context(rc_params(**{"axes.grid": False})):
         figure = Figure(figsize=(2.7, 2.5))
         draw(figure.subplots(), data)
     return figure
