@@ -211,10 +211,11 @@ def table_files(folder):
 
 
 def figure_files():
-    """The figures of a data set, each in two formats."""
+    """The figures of a data set in two widths and formats, and their captions."""
     stem = "results/figures/{dataset}"
     png = [captioned(f"{stem}/{name}.png", "figure", name) for name in FIGURES]
-    return [*png, *(f"{stem}/{name}.pdf" for name in FIGURES)]
+    ends = (".pdf", "_narrow.png", "_narrow.pdf", ".txt")
+    return [*png, *(f"{stem}/{name}{end}" for name in FIGURES for end in ends)]
 
 
 def encoder_figures(dataset):
@@ -249,24 +250,21 @@ def dataset_results(dataset):
     ]
 
 
+def diagnostics_file(wildcards):
+    """What figures and pages show of single inputs: of the first seed."""
+    first = plan.seeds(wildcards.dataset)[0]
+    return f"results/{wildcards.dataset}/seed{first}/diagnostics.json"
+
+
 def page_inputs(wildcards):
     """What a page is made of, by the names that its stage has for them."""
     of_benchmark = wildcards.page == "benchmark"
     datasets = CONFIG.benchmark if of_benchmark else [wildcards.page]
-    tables = [
-        path
-        for d in datasets
-        for path in flatten(expand(map(str, table_files("results/tables")), dataset=d))
-    ]
-    tables += [
-        f"results/tables/{d}_comparisons{suffix}" for d in datasets for suffix in (".csv", ".md")
-    ]
+    stems = [f"results/tables/{d}_{name}" for d in datasets for name in ("summary", "comparisons")]
     paper = ("paper_comparison.csv", "paper_comparison.md", "claims.csv", "claims.md")
     return {
         "scores": [path for d in datasets for path in table_inputs(d)],
         "diagnostics": [f"results/{d}/seed{plan.seeds(d)[0]}/diagnostics.json" for d in datasets],
-        "tables": [path for path in tables if path.endswith((".csv", ".md"))],
+        "tables": [f"{stem}{suffix}" for stem in stems for suffix in (".csv", ".md")],
         "paper": [f"results/tables/{name}" for name in paper if of_benchmark],
-        "figures": [path for d in datasets for path in encoder_figures(d) if path.endswith(".png")],
-        "toy": [path for path in flatten(toy_results()) if of_benchmark and path.endswith(".png")],
     }

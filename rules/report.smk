@@ -49,6 +49,8 @@ rule figures:
     input:
         spec=spec("figures"),
         scores=lambda w: table_inputs(w.dataset),
+        comparisons="results/tables/{dataset}_comparisons.csv",
+        diagnostics=diagnostics_file,
     output:
         figure_files(),
     log:
@@ -60,7 +62,11 @@ rule figures:
     message:
         "Drawing the figures of {wildcards.dataset}"
     shell:
-        command("figures.py", "--scores {input.scores:q} --figures {output:q}")
+        command(
+            "figures.py",
+            "--scores {input.scores:q} --comparisons {input.comparisons:q}"
+            " --diagnostics {input.diagnostics:q} --figures {output:q}",
+        )
 
 
 rule sensitivity_figure:
@@ -205,7 +211,6 @@ rule page:
         command(
             "page.py",
             "--scores {input.scores:q} --diagnostics {input.diagnostics:q}"
-            " --tables {input.tables:q} --paper {input.paper:q}"
-            " --figures {input.figures:q} --toy {input.toy:q} --config {input.config:q}"
+            " --tables {input.tables:q} --paper {input.paper:q} --config {input.config:q}"
             " --page {output:q}",
         )

@@ -1,4 +1,4 @@
-"""A run to make pages of: two data sets, four methods, names that must stay text."""
+"""A run to make pages and figures of: two data sets, four methods, names that must stay text."""
 
 import copy
 import functools
@@ -6,9 +6,10 @@ import functools
 import numpy as np
 import pandas as pd
 
-from epistemic_calibration.registry import available, load
-from epistemic_calibration.report.page.diagnostics import diagnose
-from epistemic_calibration.report.page.run import DatasetResults, RunResults
+from epistemic_calibration.registry import load
+from epistemic_calibration.report._diagnostics import diagnose
+from epistemic_calibration.report._results import DatasetResults
+from epistemic_calibration.report.page.run import RunResults
 from epistemic_calibration.report.page.thumbnails import first_values, thumbnail
 from epistemic_calibration.report.tables._selection import DatasetScores
 from epistemic_calibration.scoring import Scorer, rows_of_all_tasks, rows_of_methods
@@ -43,8 +44,30 @@ def hypotheses_of(method, p, rng):
     return 1 / (1 + np.exp(-bold * (logits + rng.normal(0, spread, (len(p), 12)))))
 
 
+def ranking_rows(method, labels, arrays):
+    """The third question, by the names that its scores have."""
+    wrong = (arrays["mean_prediction"] > 0.5) != (labels == 1)
+    order = np.argsort(arrays["uncertainty"].ravel(), kind="stable")
+    doubt = np.argsort(-np.abs(arrays["mean_prediction"].ravel() - 0.5), kind="stable")
+    n = int(0.9 * wrong.size)
+    kept, by_prediction = (float(wrong.ravel()[rows[:n]].mean()) for rows in (order, doubt))
+    values = {
+        "error_rate": float(wrong.mean()),
+        "kept_error_90": kept,
+        "kept_error_90_low": 0.8 * kept,
+        "kept_error_90_high": 1.2 * kept,
+        "kept_error_90_by_prediction": by_prediction,
+        "kept_error_90_difference_low": 0.01,
+        "kept_error_90_difference_high": 0.02,
+    }
+    for metric, value in values.items():
+        yield {"method": method, "task": None, "scope": "all_tasks", "metric": metric} | {
+            "value": value
+        }
+
+
 def dataset_results(name, tasks, *, several_labels, images, n=300, seed=0):
-    """Scores, diagnostics and tables as the workflow makes them."""
+    """Scores and diagnostics as the workflow makes them."""
     rng = np.random.default_rng(seed)
     truth = rng.beta(1, 2, (len(tasks), n))
     labels = (rng.random(truth.shape) < truth).astype(np.uint8)
@@ -63,9 +86,10 @@ def dataset_results(name, tasks, *, several_labels, images, n=300, seed=0):
         together = rows_of_all_tasks(summaries, SETTINGS)
         rows += [{"method": method, "task": None, **row} for row in together]
         compared[method] = {key: np.stack([of[key] for of in arrays]) for key in arrays[0]}
+        if "error_rate" not in {row["metric"] for row in rows if row["method"] == method}:
+            rows += ranking_rows(method, labels, compared[method])
     bounds = rows_of_methods(list(labels), compared, SETTINGS)
     rows += [{"task": None, **row} for row in bounds]
-    scores = pd.DataFrame(rows).assign(dataset=name, seed=0)
     diagnostics = {
         method: diagnose(labels, arrays, tasks, confidence_level=0.95)
         for method, arrays in compared.items()
@@ -77,23 +101,15 @@ def dataset_results(name, tasks, *, several_labels, images, n=300, seed=0):
             values = {"image": thumbnail(pixels[row])}
             shown |= values if images else {"values": first_values(pixels[row].ravel())}
             shown["class"] = SCRIPT
-    tables = {}
-    for table in available("epistemic_calibration.report.tables"):
-        module = load("epistemic_calibration.report.tables", table)
-        made = module.make(DatasetScores(scores, name, METHODS, tasks=tasks, n_resamples=99))
-        for ending, content in made.contents().items():
-            if ending != ".tex":
-                tables[f"{table}{ending}"] = content
     pairs = pd.DataFrame([("random_forest", "laplace", 0.4)], columns=["method", "other", "p_holm"])
     return DatasetResults(
         name=name,
-        scores=scores,
+        scores=pd.DataFrame(rows).assign(dataset=name, seed=0),
         methods=METHODS,
         tasks=tasks,
-        seeds=[0],
         diagnostics=diagnostics,
-        tables=tables,
         differences=pairs,
+        warnings=[f"Warning: {IMAGE} has not converged."],
     )
 
 
@@ -103,13 +119,17 @@ def run_results():
 
 @functools.cache
 def _run_results():
+    datasets = [
+        dataset_results("pets", ["cat", IMAGE], several_labels=True, images=True),
+        dataset_results(SCRIPT, [SCRIPT, "dog"], several_labels=False, images=False, seed=1),
+    ]
+    made = load("epistemic_calibration.report.tables", "by_eece").make
     return RunResults(
-        [
-            dataset_results("pets", ["cat", IMAGE], several_labels=True, images=True),
-            dataset_results(SCRIPT, [SCRIPT, "dog"], several_labels=False, images=False, seed=1),
-        ],
-        config=f"datasets: {{{SCRIPT}: }}\n",
-        manifest='{"run_id": "1", "event": "start", "time": "2026-01-01T00:00:00+00:00", '
-        '"arguments": ["--cores", "1", "<b>pets</b>"], "commit": null, "dirty": null, '
-        '"versions": {"python": "3.11"}, "machine": {"platform": "Linux", "cores": 2}}\n',
+        datasets,
+        tables={
+            d.name: [made(DatasetScores(d.scores, d.name, METHODS, tasks=d.tasks))]
+            for d in datasets
+        },
+        texts={"Configuration": f"datasets: {{{SCRIPT}: }}\n"},
+        made_with={"numpy": "2.4.6", SCRIPT: "1"},
     )

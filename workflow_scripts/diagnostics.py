@@ -31,7 +31,7 @@ def step(job):
     import numpy as np
 
     from epistemic_calibration.files import read_npz, write_text
-    from epistemic_calibration.report.page.diagnostics import diagnose
+    from epistemic_calibration.report._diagnostics import diagnose
     from epistemic_calibration.result_files import read_labels
 
     settings, labels = job.settings, read_labels(job.inputs.labels)

@@ -1,4 +1,4 @@
-"""Draw the figures of a data set from the scores of its methods."""
+"""Draw the figures of a data set from the scores of its methods, each with its caption."""
 
 from dataclasses import dataclass
 
@@ -8,33 +8,61 @@ from epistemic_calibration.workflow.stage import Needs, Stage
 @dataclass(frozen=True, kw_only=True)
 class Settings:
     methods: dict[str, dict[str, str]]
+    confidence_level: float
 
 
 def needs(plan, dataset):
     from epistemic_calibration.registry import registered_files
 
     packages = ("epistemic_calibration.report.figures", "epistemic_calibration.scoring")
+    inputs = {
+        "scores": plan.table_inputs_of(dataset),
+        "comparisons": plan.made_by("comparisons", dataset=dataset),
+        "diagnostics": plan.made_by("diagnostics", dataset=dataset, seed=plan.seeds(dataset)[0]),
+    }
     return Needs(
-        Settings(methods=plan.methods_shown(plan.methods(dataset))),
-        {"scores": plan.table_inputs_of(dataset)},
+        Settings(
+            methods=plan.methods_shown(plan.methods(dataset)),
+            confidence_level=plan.config.datasets[dataset].scores.confidence_level,
+        ),
+        inputs,
         sources=[path for package in packages for path in registered_files(package)],
     )
 
 
 def step(job):
+    import json
     from pathlib import Path
 
     from epistemic_calibration.registry import load
+    from epistemic_calibration.report._results import DatasetResults
     from epistemic_calibration.report._saving import save_figure
+    from epistemic_calibration.report.style import COLUMN_WIDTH, FULL_WIDTH
     from epistemic_calibration.result_files import read_tables
 
-    scores = read_tables(job.inputs.scores)
+    results = DatasetResults(
+        job.where["dataset"],
+        read_tables(job.inputs.scores),
+        job.settings.methods,
+        differences=read_tables([job.inputs.comparisons]),
+        diagnostics=json.loads(Path(job.inputs.diagnostics).read_text("utf-8"))["methods"],
+        confidence_level=job.settings.confidence_level,
+    )
     for stem in dict.fromkeys(Path(path).with_suffix("") for path in job.outputs.figures):
-        module = load("epistemic_calibration.report.figures", stem.name)
-        save_figure(module.draw(scores, job.where["dataset"], job.settings.methods), stem)
+        name = stem.name.removesuffix("_narrow")
+        module = load("epistemic_calibration.report.figures", name)
+        width = FULL_WIDTH if name == stem.name else COLUMN_WIDTH
+        caption = f"{results.title}. {module.CAPTION}" if name == stem.name else None
+        save_figure(module.draw(results, width=width), stem, caption=caption)
 
 
-STAGE = Stage(Settings, needs, step, inputs=("scores*",), outputs=("figures*",))
+STAGE = Stage(
+    Settings,
+    needs,
+    step,
+    inputs=("scores*", "comparisons", "diagnostics"),
+    outputs=("figures*",),
+)
 
 if __name__ == "__main__":
     STAGE.run()

@@ -1,4 +1,4 @@
-"""Make the page of a data set, of the demo, or of the whole benchmark, from their results."""
+"""Make the page of a data set, or of the whole benchmark, from their results."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -12,121 +12,100 @@ class Settings:
 
 
 def needs(plan, page):
-    from epistemic_calibration.latents import load_encoder
-    from epistemic_calibration.registry import available, load, registered_files
+    from epistemic_calibration.registry import registered_files
 
-    package = "epistemic_calibration.report.tables"
-    suffixes = [load(package, name).SUFFIX for name in available(package)]
     of_benchmark = page == "benchmark"
     datasets = plan.config.benchmark if of_benchmark else [page]
-    names = ("scores", "diagnostics", "tables", "paper", "figures", "toy")
-    inputs = {name: {} for name in names}
+    inputs = {name: {} for name in ("scores", "diagnostics", "tables", "paper")}
     for d in datasets:
         inputs["scores"] |= plan.table_inputs_of(d)
         inputs["diagnostics"] |= plan.made_by("diagnostics", dataset=d, seed=plan.seeds(d)[0])
         inputs["tables"] |= plan.made_by("tables", dataset=d)
         inputs["tables"] |= plan.made_by("comparisons", dataset=d)
-        if load_encoder(plan.encoding(d).encoder).reconstructs:
-            for seed in plan.encoder_seeds(d):
-                inputs["figures"] |= plan.made_by("encoder_figures", dataset=d, seed=seed)
-    if of_benchmark:
-        for stage in ("paper_comparison", "claims"):
-            inputs["paper"] |= plan.made_by(stage)
-        for experiment in plan.config.toy:
-            inputs["toy"] |= plan.made_by("toy_figures", experiment=experiment)
+    for stage in ("paper_comparison", "claims") if of_benchmark else ():
+        inputs["paper"] |= plan.made_by(stage)
     inputs["config"] = plan.made_by("resolved_config")
     settings = Settings(
         datasets={
             d: {
                 "methods": plan.methods_shown(plan.methods(d)),
                 "tasks": list(plan.tasks(d)),
-                "seeds": plan.seeds(d),
-                # The name of another data set may begin in the same way.
-                "tables": [d, *(f"{d}{suffix}" for suffix in (*suffixes, "_comparisons"))],
+                "seeds": {name: plan.seeds(d, name) for name in plan.methods(d)},
                 "confidence_level": plan.config.datasets[d].scores.confidence_level,
+                "n_resamples": plan.score_settings(d)["n_resamples"],
             }
             for d in datasets
         }
     )
-    return Needs(settings, inputs, sources=registered_files("epistemic_calibration.scoring"))
+    packages = (
+        "epistemic_calibration.report.figures",
+        "epistemic_calibration.report.tables",
+        "epistemic_calibration.scoring",
+    )
+    sources = [path for package in packages for path in registered_files(package)]
+    return Needs(settings, inputs, sources=sources)
 
 
 def step(job):
+    """Write the page; of the tables it shows those that the summary does not hold."""
     import json
-    from copy import deepcopy
     from pathlib import Path
 
     from epistemic_calibration.files import write_text
-    from epistemic_calibration.report.page._html import Picture
-    from epistemic_calibration.report.page.run import DatasetResults, RunResults, run_page
+    from epistemic_calibration.registry import load
+    from epistemic_calibration.report._results import DatasetResults
+    from epistemic_calibration.report.comparisons import comparisons_table
+    from epistemic_calibration.report.page.run import RunResults, run_page
+    from epistemic_calibration.report.tables._selection import DatasetScores
+    from epistemic_calibration.report.tables._table import PARTIAL, WARNING
     from epistemic_calibration.result_files import read_tables
 
     scores = read_tables(job.inputs.scores)
     read = [json.loads(Path(path).read_text("utf-8")) for path in job.inputs.diagnostics]
     diagnostics = {found["dataset"]: found["methods"] for found in read}
-    datasets = []
-    for name, settings in deepcopy(job.settings.datasets).items():
-        stems = settings.pop("tables")
-        tables = texts_of(path for path in job.inputs.tables if Path(path).stem in stems)
-        figures = [Path(path) for path in job.inputs.figures if Path(path).parent.name == name]
-        (pairs,) = (path for path in job.inputs.tables if path.endswith(f"/{name}_comparisons.csv"))
+    files = {Path(path).name: path for path in job.inputs.tables}
+    datasets, tables = [], {}
+    for name, settings in job.settings.datasets.items():
+        summary = Path(files[f"{name}_summary.md"]).read_text("utf-8").splitlines()
+        differences = read_tables([files[f"{name}_comparisons.csv"]])
+        of_tables = {key: settings[key] for key in ("tasks", "seeds", "n_resamples")}
+        results = DatasetScores(
+            scores[scores["dataset"] == name],
+            name,
+            settings["methods"],
+            differences=differences,
+            **of_tables,
+        )
         datasets.append(
             DatasetResults(
                 name=name,
                 scores=scores[scores["dataset"] == name],
+                methods=settings["methods"],
                 diagnostics=diagnostics[name],
-                tables=tables,
-                differences=read_tables([pairs]),
-                pictures=[
-                    Picture.read(path, *described(path.stem, name)) for path in sorted(figures)
-                ],
-                **settings,
+                differences=differences,
+                tasks=settings["tasks"],
+                seeds=sorted({seed for seeds in settings["seeds"].values() for seed in seeds}),
+                confidence_level=settings["confidence_level"],
+                warnings=[line for line in summary if line.startswith((PARTIAL, WARNING))],
             )
         )
-    toy = [Path(path) for path in sorted(job.inputs.toy)]
-    page = run_page(
-        RunResults(
-            datasets,
-            tables=texts_of(job.inputs.paper),
-            pictures=[Picture.read(path, *described_toy(path.stem)) for path in toy],
-            config=Path(job.inputs.config).read_text("utf-8"),
-            manifest="",
-        )
-    )
-    write_text(job.outputs.page, page)
-
-
-def texts_of(paths):
-    """Return the content of tables by a name that says which they are."""
-    from pathlib import Path
-
-    found = {}
-    for path in map(Path, sorted(paths)):
-        folder = f"{path.parent.name}/" if path.parent.name != "tables" else ""
-        found[f"{folder}{path.name}"] = path.read_text("utf-8")
-    return found
-
-
-def described(stem, dataset):
-    kind, _, seed = stem.rpartition("_seed")
-    what = {
-        "autoencoder_loss": "training loss of the autoencoder by epoch",
-        "reconstructions": "one test image of each class, above its reconstruction",
-    }[kind]
-    text = f"{dataset}, seed {seed}: {what}"
-    return text, text
-
-
-def described_toy(experiment):
-    text = f"Toy experiment {experiment.replace('_', ' ')}, for which P(Y = 1 | x) is known"
-    return text, text
+        tables[name] = [comparisons_table(results)]
+        for table in ("drivers", "size"):
+            tables[name].append(load("epistemic_calibration.report.tables", table).make(results))
+    texts = {
+        f"Beside the paper: {Path(path).stem.replace('_', ' ')}": Path(path).read_text("utf-8")
+        for path in sorted(job.inputs.paper)
+    }
+    texts["Configuration, every default filled in"] = Path(job.inputs.config).read_text("utf-8")
+    made_with = {name: ", ".join(values) for name, values in job.made_with.items()}
+    write_text(job.outputs.page, run_page(RunResults(datasets, tables, texts, made_with)))
 
 
 STAGE = Stage(
     Settings,
     needs,
     step,
-    inputs=("scores*", "diagnostics*", "tables*", "paper*", "figures*", "toy*", "config"),
+    inputs=("scores*", "diagnostics*", "tables*", "paper*", "config"),
     outputs=("page",),
 )
 

@@ -1,5 +1,6 @@
-"""The pages of a run, of a file of predictions and of two runs, as a browser shows them."""
+"""The pages of a run and of files of predictions, as a browser shows them."""
 
+import base64
 import contextlib
 import shutil
 import sys
@@ -9,14 +10,13 @@ import numpy as np
 import pytest
 
 webdriver = pytest.importorskip("selenium.webdriver", reason="Selenium is not installed")
-from selenium.webdriver.common.action_chains import ActionChains  # noqa: E402
 from selenium.webdriver.common.by import By  # noqa: E402
-from selenium.webdriver.support.ui import Select, WebDriverWait  # noqa: E402
+from selenium.webdriver.support.ui import WebDriverWait  # noqa: E402
 
-from epistemic_calibration.report.page._theme import COLORS, contrast  # noqa: E402
+from epistemic_calibration.report.page._template import COLORS  # noqa: E402
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
-from page_data import IMAGE, METHODS, SCRIPT, run_results  # noqa: E402
+from page_data import IMAGE, SCRIPT, run_results  # noqa: E402
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 DRIVER = shutil.which("chromedriver")
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.skipif(
 
 
 @contextlib.contextmanager
-def browser(width=1280, scheme="light"):
+def browser(width=1280, scheme="light", scripts=True):
     options = webdriver.ChromeOptions()
     options.binary_location = CHROMIUM
     for flag in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"):
@@ -42,13 +42,16 @@ def browser(width=1280, scheme="light"):
         driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
         feature = {"name": "prefers-color-scheme", "value": scheme}
         driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [feature]})
+        driver.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": not scripts})
         yield driver
     finally:
         driver.quit()
 
 
-def load(driver, path):
-    driver.get(path.as_uri())
+def load(driver, path, fragment=""):
+    # Another fragment alone would not load the page again.
+    driver.get("about:blank")
+    driver.get(f"{path.as_uri()}{fragment}")
     WebDriverWait(driver, 120).until(
         lambda d: d.execute_script("return document.documentElement.dataset.ready")
     )
@@ -63,25 +66,13 @@ def check_quiet(driver):
     assert [name for name in fetched if not name.startswith(("data:", "blob:"))] == []
 
 
-def check_figures(driver):
-    """Every chart has marks and a description, every image pixels and a text."""
-    charts = driver.execute_script(
-        """return [...document.querySelectorAll("figure.chart")].map(figure => ({
-          title: figure.querySelector("h3").innerText,
-          said: figure.querySelector("[role=graphics-document]")?.getAttribute("aria-label") ?? "",
-          marks: [...figure.querySelectorAll("svg .mark-symbol path, svg .mark-rect path, "
-            + "svg .mark-rule line")].filter(mark => mark.getBoundingClientRect().width
-            + mark.getBoundingClientRect().height > 1).length}))"""
-    )
-    assert charts
-    for chart in charts:
-        assert chart["marks"] > 0, chart
-        assert len(chart["said"]) > 20, chart
-    images = driver.execute_script(
-        "return [...document.querySelectorAll('main img')].map(i => [i.naturalWidth, i.alt])"
-    )
-    assert all(width > 0 and alt for width, alt in images)
-    return charts, images
+def seen(driver, selector):
+    """The elements that a reader sees."""
+    return [e for e in driver.find_elements(By.CSS_SELECTOR, selector) if e.is_displayed()]
+
+
+def methods_seen(driver):
+    return [e.get_attribute("id") for e in seen(driver, "article.method")]
 
 
 @pytest.fixture(scope="module")
@@ -100,163 +91,103 @@ def wide(page):
         yield driver
 
 
-def points(driver, figure="two-questions"):
-    """Position of each method's mark in a map, by label."""
-    found = driver.execute_script(
-        "return [...document.querySelectorAll(`#${arguments[0]} .mark-symbol path`)].map("
-        "m => [m.getAttribute('aria-label'), m.getAttribute('transform')])",
-        figure,
-    )
-    return dict(found)
-
-
-def menu(driver, figure, label):
-    (found,) = (
-        element
-        for element in driver.find_elements(By.CSS_SELECTOR, f"#{figure} .vega-bind label")
-        if element.text.startswith(label)
-    )
-    return found.find_element(By.CSS_SELECTOR, "select, input")
-
-
 def test_it_needs_no_network_and_complains_of_nothing(wide):
     check_quiet(wide)
 
 
-def test_every_figure_has_content(wide):
-    charts, images = check_figures(wide)
-    assert len(charts) == 6
-    # The second data set has rows of values instead.
-    assert len(images) > 20
-    text = wide.find_element(By.ID, "carriers").get_attribute("textContent")
-    assert ", …" in text
+def test_the_answer_is_on_the_first_screen(wide):
+    headline, figure = (seen(wide, s)[0] for s in (".headline", ".answers > svg"))
+    assert headline.text.startswith("No method")
+    assert figure.rect["y"] + figure.rect["height"] < 900
+    assert figure.rect["width"] > 800
 
 
 @pytest.mark.fault
 def test_names_are_text_everywhere(wide):
     assert wide.execute_script("return window.hacked") is None
     text = wide.execute_script("return document.body.innerText")
-    assert SCRIPT in wide.title + text and IMAGE in text
+    assert SCRIPT in text and IMAGE in text
     in_svg = wide.execute_script(
         "return [...document.querySelectorAll('svg text')].map(t => t.textContent)"
     )
-    assert SCRIPT in in_svg and f"Forest {IMAGE}" in in_svg
-    options = [
-        option.text for option in Select(wide.find_element(By.ID, "diagnostics-data")).options
-    ]
-    assert f"{SCRIPT}: {SCRIPT}" in options
+    assert any(name.startswith("<script>window") for name in in_svg)
     assert wide.execute_script("return document.querySelectorAll('img[src=x]').length") == 0
 
 
-def test_a_heading_sorts(wide):
-    table = wide.find_element(By.CSS_SELECTOR, "#methods table")
-    heading = next(h for h in table.find_elements(By.TAG_NAME, "th") if h.text.startswith("Brier"))
+def test_illustrative_methods_and_controls_are_off_at_first(page, wide):
+    load(wide, page)
 
-    def column():
-        rows = table.find_elements(By.CSS_SELECTOR, "tbody tr")
-        place = table.find_elements(By.TAG_NAME, "th").index(heading)
-        cells = [row.find_elements(By.TAG_NAME, "td")[place].text for row in rows]
-        return [float(text.split()[0]) for text in cells]
+    def rows():
+        figure = seen(wide, ".answers > svg")[0]
+        return [text.text for text in figure.find_elements(By.TAG_NAME, "text")]
 
-    unsorted = column()
-    wide.execute_script("arguments[0].scrollIntoView({block: 'center'})", heading)
-    heading.click()
-    ascending = column()
-    heading.click()
-    assert ascending == sorted(unsorted)
-    assert column() == sorted(unsorted, reverse=True)
-    # Intervals are drawn beside their numbers.
-    assert len(table.find_elements(By.CSS_SELECTOR, "td svg line:not(.axis)")) >= 4
+    assert "EK-NN" not in rows() and "Base rate" not in rows()
+    seen(wide, "input.more")[0].click()
+    assert {"EK-NN", "Base rate", "Illustrative:", "Controls:"} <= set(rows())
+    assert wide.current_url.endswith(";all")
 
 
-def test_the_field_searches(wide):
-    section = wide.find_element(By.ID, "methods")
-    field, table = (
-        section.find_element(By.CSS_SELECTOR, selector) for selector in ("input", "table")
+def test_a_row_leads_to_its_method_and_the_link_keeps_the_view(page, wide):
+    load(wide, page)
+    first = methods_seen(wide)
+    assert len(first) == 2 and first[0].startswith("pets.")
+    links = wide.find_elements(By.CSS_SELECTOR, ".answers > svg.main.wide a")
+    other = next(
+        link for link in links if link.get_attribute("xlink:href") not in {f"#{i}" for i in first}
     )
-    field.send_keys("illustrative")
-    rows = table.find_elements(By.CSS_SELECTOR, "tbody tr")
-    assert [row.text.split()[0] for row in rows] == ["EK-NN"]
-    field.clear()
-    field.send_keys(" ")
-    assert len(table.find_elements(By.CSS_SELECTOR, "tbody tr")) == len(METHODS)
+    name = other.get_attribute("xlink:href").removeprefix("#")
+    other.find_element(By.TAG_NAME, "text").click()
+    WebDriverWait(wide, 10).until(lambda _: name in methods_seen(wide))
+    assert first[0] not in methods_seen(wide)
+    (chip,) = wide.find_elements(By.CSS_SELECTOR, f"#pets .chips a[href='#{name}']")
+    assert chip.get_attribute("aria-current") is not None
+    assert len(seen(wide, "#pets .method svg")) == 3
+    load(wide, page, f"#{name};all")
+    assert name in methods_seen(wide)
+    assert seen(wide, "input.more")[0].is_selected()
 
 
-def test_menus_switch_metric_data_and_scale(wide):
-    before, title = points(wide), wide.find_element(By.CSS_SELECTOR, "#two-questions svg").text
-    assert "Corrected TECE" in title
-    across = Select(menu(wide, "two-questions", "Across"))
-    across.select_by_visible_text("Brier score")
-    after = points(wide)
-    assert after.keys() == before.keys() and after != before
-    assert "Brier score" in wide.find_element(By.CSS_SELECTOR, "#two-questions svg").text
-    across.select_by_visible_text("Corrected TECE")
-    assert points(wide) == before
-
-    data = Select(menu(wide, "two-questions", "Data"))
-    assert len(data.options) == 6
-    data.select_by_visible_text("pets: cat")
-    assert points(wide) != before
-    data.select_by_visible_text("pets: all tasks")
-    menu(wide, "two-questions", "Log across").click()
-    assert points(wide) != before
-    menu(wide, "two-questions", "Log across").click()
-    assert points(wide) == before
-
-
-def test_methods_can_be_hidden_and_controls_are_at_first(wide):
-    assert "Base rate" not in points(wide)
-    summary = wide.find_element(By.CSS_SELECTOR, "#two-questions details:has(.methods) > summary")
-    wide.execute_script("arguments[0].scrollIntoView({block: 'center'})", summary)
-    summary.click()
-    labels = wide.find_elements(By.CSS_SELECTOR, "#two-questions-methods label")
-    assert [label.text.strip() for label in labels][-1] == "Base rate"
-    for label in labels:
-        if label.text.strip() in ("Base rate", "EK-NN"):
-            label.find_element(By.TAG_NAME, "input").click()
-    assert points(wide).keys() == {m["label"] for m in METHODS.values()} - {"EK-NN"}
-    for label in labels:
-        if label.text.strip() in ("Base rate", "EK-NN"):
-            label.find_element(By.TAG_NAME, "input").click()
-
-
-def test_pointing_at_a_method_tells_its_numbers(wide):
-    mark = next(
-        element
-        for element in wide.find_elements(By.CSS_SELECTOR, "#two-questions .mark-symbol path")
-        if element.get_attribute("aria-label") == SCRIPT
+def test_tables_can_be_copied_and_figures_saved(page, wide):
+    load(wide, page)
+    wide.execute_script(
+        "navigator.clipboard.writeText = text => { window.copied = text; };"
+        "URL.createObjectURL = blob => { blob.text().then(t => { window.saved = t; }); "
+        "return '#saved'; };"
     )
-    wide.execute_script("arguments[0].scrollIntoView({block: 'center'})", mark)
-    ActionChains(wide).move_to_element(mark).perform()
-    tooltip = WebDriverWait(wide, 10).until(
-        lambda d: d.find_element(By.CSS_SELECTOR, "#vg-tooltip-element.visible")
+    for button in seen(wide, "#pets .answers button"):
+        button.click()
+        WebDriverWait(wide, 10).until(
+            lambda d: d.execute_script("return window.copied || window.saved")
+        )
+    assert "\\begin{tabular}" in wide.execute_script("return window.copied")
+    saved = WebDriverWait(wide, 10).until(lambda d: d.execute_script("return window.saved"))
+    assert saved.startswith("<svg") and "var(" not in saved and COLORS["light"]["blue"] in saved
+    link = wide.find_element(By.CSS_SELECTOR, "#pets a[download$='_answers.csv']")
+    content = wide.execute_async_script(
+        "fetch(arguments[0]).then(r => r.text()).then(arguments[1])", link.get_attribute("href")
     )
-    assert SCRIPT in tooltip.text
-    assert tooltip.text.count("[") == 2  # both with an interval
-    assert tooltip.find_elements(By.TAG_NAME, "script") == []
-    assert wide.execute_script("return window.hacked") is None
+    assert content.startswith("method,label,")
 
 
-def test_one_menu_is_for_all_charts_of_a_method(wide):
-    def drawn():
-        figures = wide.find_elements(By.CSS_SELECTOR, "#diagnostics figure svg.marks")
-        return [figure.get_attribute("innerHTML") for figure in figures]
-
-    first = drawn()
-    assert len(first) == 3
-    Select(wide.find_element(By.ID, "diagnostics-method")).select_by_visible_text(SCRIPT)
-    WebDriverWait(wide, 10).until(
-        lambda _: all(a != b for a, b in zip(first, drawn(), strict=True))
-    )
+def test_where_it_goes_wrong_shows_inputs(page, wide):
+    load(wide, page)
+    details = wide.find_element(By.CSS_SELECTOR, f"[id='{methods_seen(wide)[0]}'] details")
+    details.find_element(By.TAG_NAME, "summary").click()
+    images = details.find_elements(By.TAG_NAME, "img")
+    assert len(images) > 5
+    assert all(i.get_property("naturalWidth") == 8 and i.get_attribute("alt") for i in images)
+    text = wide.find_elements(By.CSS_SELECTOR, "section.dataset")[1].get_attribute("textContent")
+    # The second data set has rows of values instead.
+    assert ", …" in text
 
 
 def test_everything_can_be_reached_and_has_a_name(wide):
     nodes = wide.execute_cdp_cmd("Accessibility.getFullAXTree", {})["nodes"]
+    roles = ("checkbox", "link", "button", "image", "region")
     controls = [
         node
         for node in nodes
-        if node.get("role", {}).get("value") in ("combobox", "checkbox", "searchbox", "link")
-        and not node.get("ignored")
+        if node.get("role", {}).get("value") in roles and not node.get("ignored")
     ]
     assert len(controls) > 20
     for node in controls:
@@ -264,38 +195,57 @@ def test_everything_can_be_reached_and_has_a_name(wide):
     assert wide.execute_script("return document.querySelectorAll('[tabindex=\"-1\"]').length") == 0
 
 
-def test_downloads_are_inside(wide):
-    links = wide.find_elements(By.CSS_SELECTOR, "#downloads a[download]")
-    assert links
-    content = wide.execute_async_script(
-        "fetch(arguments[0]).then(r => r.text()).then(arguments[1])",
-        next(a.get_attribute("href") for a in links if a.text == "summary.csv"),
-    )
-    assert content.startswith("method,label,")
-
-
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_a_small_screen_in_either_scheme(page, scheme):
     with browser(width=400, scheme=scheme) as driver:
         load(driver, page)
         check_quiet(driver)
-        check_figures(driver)
         wide, window = driver.execute_script(
             "return [document.documentElement.scrollWidth, document.documentElement.clientWidth]"
         )
         assert wide <= window
         found = driver.execute_script(
-            "const style = getComputedStyle(document.body); const label = "
-            "getComputedStyle(document.querySelector('#two-questions svg .role-axis-label text'));"
-            "return [style.backgroundColor, style.color, label.fill]"
+            "const style = getComputedStyle(document.body), text = document.querySelector("
+            "'.answers svg.narrow text');"
+            "return [style.backgroundColor, style.color, getComputedStyle(text).fill]"
         )
         colors = COLORS[scheme]
-        expected = [colors["paper"], colors["ink"], colors["ink"]]
-        assert found == [rgb(color) for color in expected]
+        assert found == [rgb(color) for color in (colors["paper"], colors["ink"], colors["ink"])]
+        # The name of a method stays while its numbers are scrolled.
+        driver.find_element(By.CSS_SELECTOR, ".answers details > summary").click()
+        name = driver.find_element(By.CSS_SELECTOR, ".answers tbody th")
+        before = name.rect["x"]
+        box = driver.find_element(By.CSS_SELECTOR, ".answers .scroll")
+        driver.execute_script("arguments[0].scrollLeft = 150", box)
+        assert box.get_property("scrollLeft") == 150
+        assert name.rect["x"] == before
 
 
 def rgb(color):
     return f"rgb({', '.join(str(int(color[k : k + 2], 16)) for k in (1, 3, 5))})"
+
+
+def test_without_scripts_the_answer_shows(page):
+    with browser(scripts=False) as driver:
+        driver.get(page.as_uri())
+        driver.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
+        assert seen(driver, ".headline")[0].text.startswith("No method")
+        assert len(seen(driver, ".answers > svg")) == 2
+        assert len(methods_seen(driver)) == 2
+        assert seen(driver, "button") == []
+
+
+def test_it_prints_in_few_pages_with_nothing_cut(page):
+    with browser() as driver:
+        load(driver, page)
+        driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
+        a4 = {"width": 688, "height": 1017, "deviceScaleFactor": 1, "mobile": False}
+        driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", a4)
+        assert driver.execute_script("return document.documentElement.scrollWidth") <= 688
+        assert seen(driver, "button, input, .chips, .experts") == []
+        printed = driver.execute_cdp_cmd("Page.printToPDF", {"preferCSSPageSize": True})
+        content = base64.b64decode(printed["data"])
+        assert 1 <= content.count(b"/Type /Page\n") <= 3
 
 
 def test_the_page_of_a_file_of_predictions(tmp_path):
@@ -310,35 +260,16 @@ def test_the_page_of_a_file_of_predictions(tmp_path):
     with browser() as driver:
         load(driver, tmp_path / "page.html")
         check_quiet(driver)
-        charts, _ = check_figures(driver)
-        assert len(charts) == 4
         assert "<b>mine" in driver.find_element(By.TAG_NAME, "h1").text
-        assert "Is the mean right?" in driver.find_element(By.ID, "answers").text
+        assert len(seen(driver, ".method svg")) == 3
 
 
-def test_the_page_of_a_run_and_of_two(finished, tmp_path):
-    from epistemic_calibration.cli import main
-
-    results = finished.folder / "results"
-    other = tmp_path / "other"
-    shutil.copytree(results / "digits", other / "digits")
-    arguments = ["page", str(results), str(other), "--output", str(tmp_path / "two.html")]
-    assert main(arguments) == 0
+def test_the_page_of_a_run(finished):
     with browser() as driver:
-        for path in (results / "report.html", results / "digits" / "report.html"):
+        for path in ("report.html", "digits/report.html"):
+            path = finished.folder / "results" / path
+            assert path.stat().st_size < 1_000_000
             load(driver, path)
             check_quiet(driver)
-            charts, images = check_figures(driver)
-            assert len(charts) == 6
-            assert any("reconstruction" in alt for _, alt in images)
-        load(driver, tmp_path / "two.html")
-        check_quiet(driver)
-        check_figures(driver)
-        assert "0 of " in driver.find_element(By.ID, "answers").text
-
-
-def test_text_stands_out_from_its_background():
-    for colors in COLORS.values():
-        for text in ("ink", "muted", "link", "warning"):
-            for background in ("paper", "panel"):
-                assert contrast(colors[text], colors[background]) >= 4.5, (text, background)
+            assert len(seen(driver, ".answers > svg")) >= 1
+            assert len(seen(driver, ".method svg")) >= 3

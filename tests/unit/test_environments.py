@@ -22,7 +22,6 @@ MODULE_TO_PACKAGE = {
     "sklearn": "scikit-learn",
     "torch": "pytorch",
     "venn_abers": "venn-abers",
-    "vl_convert": "vl-convert-python",
     "yaml": "pyyaml",
 }
 #: With scikit-learn.

@@ -18,6 +18,8 @@ from typing import TYPE_CHECKING, Any
 from epistemic_calibration import __version__
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from epistemic_calibration.evaluation import Evaluation
 
 PROG = "epistemic-calibration"
@@ -34,6 +36,10 @@ several classes, in an .npz, `hypotheses` have three axes, samples, hypotheses a
 A hypothesis is a member of an ensemble, a posterior draw, or a pass. The share of the error that is
 reported is what forecasters call the squared spread-skill ratio.
 """
+
+
+#: Files of one page.
+MOST_FILES = 10
 
 
 class UsageError(Exception):
@@ -100,10 +106,8 @@ def build_parser() -> argparse.ArgumentParser:
     compare.add_argument("--json", action="store_true", help="print JSON instead of a summary")
     _settings(compare)
 
-    page = _command(commands, "page", _page, "make a page of a file of predictions, or two runs")
-    page.add_argument(
-        "paths", nargs="+", metavar="PATH", help=f"{_FILE}, or two folders of results of runs"
-    )
+    page = _command(commands, "page", _page, "make a page of files of predictions")
+    page.add_argument("paths", nargs="+", metavar="FILE", help=f"{_FILE}; more: of the same inputs")
     page.add_argument("--output", metavar="PATH", required=True, help=".html")
     _settings(page)
 
@@ -220,31 +224,25 @@ def _page(options: argparse.Namespace) -> int:
     from epistemic_calibration.files import write_text
 
     output = _checked_output(options.output, (".html",))
-    folders = [path for path in options.paths if Path(path).is_dir()]
-    if len(options.paths) != (2 if folders else 1) or len(folders) not in (0, 2):
-        raise UsageError(
-            "page takes one file of predictions, or two folders of results; to compare two files "
-            f"use compare; got {', '.join(options.paths)}"
-        )
-    needed = ("altair", "itables", "jinja2", "vl_convert", *(["yaml"] if folders else []))
-    if missing := [name for name in needed if find_spec(name) is None]:
+    if missing := [name for name in ("jinja2", "matplotlib") if find_spec(name) is None]:
         raise UsageError(
             f"page needs {', '.join(missing)}: pip install 'epistemic-calibration[page]'"
         )
-    if folders:
-        from epistemic_calibration.report.page.two_runs import read_run, two_runs_page
+    if len(options.paths) > MOST_FILES:
+        raise UsageError(f"page takes {MOST_FILES} files at most, got {len(options.paths)}")
+    from epistemic_calibration.report.page.files import files_page
 
-        names = [Path(path).resolve().name for path in folders]
-        names = folders if names[0] == names[1] else names
-        page = two_runs_page(*map(read_run, folders), tuple(names))
-    else:
-        from epistemic_calibration.report.page.predictions import predictions_page
-
-        (options.file,) = options.paths
-        result = _evaluated(options.file, options)
-        if result.n_classes > 2:
-            raise ValueError(f"{options.file}: page shows predictions of two classes, not of more")
-        page = predictions_page(result, Path(options.file).stem)
+    stems = [Path(path).stem for path in options.paths]
+    names = stems if len(set(stems)) == len(stems) else options.paths
+    if len(set(names)) < len(names):
+        raise UsageError(f"page: a file is given twice: {', '.join(options.paths)}")
+    files = {name: _read(path, options) for name, path in zip(names, options.paths, strict=True)}
+    page = files_page(
+        files,
+        n_bins=options.n_bins,
+        confidence_level=options.confidence_level,
+        random_state=options.random_state,
+    )
     write_text(output, page)
     return 0
 
@@ -310,6 +308,12 @@ def _evaluated(path: str, options: argparse.Namespace, *, aloud: bool = False) -
 
 def _json(value: Any) -> str:
     return json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False)
+
+
+def _read(path: str, options: argparse.Namespace) -> dict[str, np.ndarray]:
+    from epistemic_calibration.predictions import read_predictions
+
+    return read_predictions(path, axes=options.axes, groups=options.groups)
 
 
 def _on_terminal() -> bool:

@@ -33,6 +33,7 @@ def compare_methods(
     *,
     confidence_level: float,
     random_state: int,
+    groups: np.ndarray | None = None,
 ) -> pd.DataFrame:
     """Compare methods by the corrected error on the same images.
 
@@ -46,6 +47,8 @@ def compare_methods(
     confidence_level : float
         Of the intervals, in (0, 1).
     random_state : int
+    groups : ndarray of shape (n_samples,), optional
+        Equal for images that are not independent of each other.
 
     Returns
     -------
@@ -93,6 +96,7 @@ def compare_methods(
         y_true,
         predictions_by_method,
         bins_by_method,
+        groups=groups,
         confidence_level=confidence_level,
         random_state=random_state,
     )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import matplotlib as mpl
 import numpy as np
 import pandas as pd
@@ -10,7 +12,6 @@ from matplotlib.lines import Line2D
 
 from epistemic_calibration.report._metrics import metric_label
 from epistemic_calibration.report._names import drawable, drawable_labels
-from epistemic_calibration.report.figures._axes import Methods, symlog
 from epistemic_calibration.report.style import FULL_WIDTH, method_styles, rc_params
 from epistemic_calibration.report.tables._selection import ordered_methods
 
@@ -21,7 +22,11 @@ _VARIABLES = {"n_bins": "Number of bins", "n_hypotheses": "Number of hypotheses"
 
 
 def sensitivity(
-    table: pd.DataFrame, dataset: str, methods: Methods, *, width: float = FULL_WIDTH
+    table: pd.DataFrame,
+    dataset: str,
+    methods: Mapping[str, Mapping[str, str]],
+    *,
+    width: float = FULL_WIDTH,
 ) -> Figure:
     """Draw how the estimates change with the number of bins and of hypotheses.
 
@@ -72,7 +77,8 @@ def sensitivity(
             len(metrics), len(variables), sharex="col", sharey="row", squeeze=False
         )
         for row in axes:
-            symlog(row[0].yaxis)
+            row[0].set_yscale("symlog", linthresh=1e-3, linscale=0.9)
+            row[0].yaxis.set_minor_locator(mpl.ticker.NullLocator())
         for (metric, variable), panel in chosen.groupby(["metric", "axis"], sort=False):
             ax = axes[metrics.index(metric), variables.index(variable)]
             for method in shown:

@@ -29,18 +29,19 @@ PAPER_METHODS = (
     "laplace",
 )
 
-#: Widths of a figure in one column of a paper and across both, in inches.
-COLUMN_WIDTH = 3.3
-FULL_WIDTH = 6.8
+#: Widths of a figure in one column of a paper and across the text, in inches: ICML's column, and
+#: the text of NeurIPS and ICLR.
+COLUMN_WIDTH = 3.25
+FULL_WIDTH = 5.5
 
-# "Muted" of Paul Tol, "Colour Schemes" (SRON/EPS/TN/09-002, 2021), safe for the usual
-# kinds of colour blindness; neighbours in the paper's tables are kept apart.
+# After "muted" of Paul Tol, "Colour Schemes" (SRON/EPS/TN/09-002, 2021), safe for the usual kinds
+# of colour blindness, with the lighter ones darkened to a contrast of 3 with white.
 _PAPER_COLORS = (
     "#999933",  # olive
-    "#88CCEE",  # cyan
+    "#0099E5",  # blue
     "#AA4499",  # purple
-    "#DDCC77",  # sand
-    "#44AA99",  # teal
+    "#A69359",  # sand
+    "#0C805B",  # teal
     "#CC6677",  # rose
     "#332288",  # indigo
     "#117733",  # green
@@ -60,17 +61,17 @@ _TRAPEZIUM = ((-1, -0.7), (1, -0.7), (0.4, 0.7), (-0.4, 0.7), (-1, -0.7))
 _CONTROLS = {
     "oracle": ("#000000", "*"),
     "base_rate": ("#333333", "p"),
-    "label_shuffled_ensemble": ("#CCCCCC", "h"),
-    "venn_abers": ("#BBBB88", _HOUSE),
+    "label_shuffled_ensemble": ("#939393", "h"),
+    "venn_abers": ("#51472F", _HOUSE),
 }
 
 # All the colours below are the farthest from those above under simulated protanopia and
 # deuteranopia, of those that stand out from white and are neither black nor grey.
 _EXTENDED = {
-    "gradient_boosting_ensemble": ("#AACC00", "d"),
+    "gradient_boosting_ensemble": ("#807800", "d"),
     "batch_ensemble": ("#5577FF", _BOW_TIE),
     "evidential": ("#AA0011", (4, 1, 0)),
-    "swag": ("#55AAFF", _HOURGLASS),
+    "swag": ("#0030F2", _HOURGLASS),
     "gaussian_process": ("#552266", _DART),
 }
 
@@ -122,7 +123,7 @@ def method_styles(methods: Iterable[str]) -> dict[str, MethodStyle]:
     Examples
     --------
     >>> method_styles(["eknn", "mine"])["eknn"]
-    MethodStyle(color='#44AA99', marker='D')
+    MethodStyle(color='#0C805B', marker='D')
     """
     fixed = dict(zip(PAPER_METHODS, zip(_PAPER_COLORS, _PAPER_MARKERS, strict=True), strict=True))
     fixed |= _CONTROLS | _EXTENDED

@@ -1,6 +1,6 @@
 """The figures of a data set: a module of this folder that defines ``draw`` is a figure.
 
-``draw(scores, dataset, methods)`` returns a ``matplotlib.figure.Figure`` that
-`report._saving.save_figure` writes; the arguments are those of a table. Figures do not go
-through pyplot: no global state, no display.
+``draw(results, width=...)`` takes `DatasetResults` and returns a ``matplotlib.figure.Figure`` that
+`report._saving.save_figure` writes, without a title: what a figure shows is in its ``CAPTION``,
+which is saved beside it. Figures do not go through pyplot: no global state, no display.
 """

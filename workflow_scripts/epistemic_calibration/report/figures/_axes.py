@@ -1,86 +1,90 @@
-"""What the figures of scores share: rows of methods, axes, numbers."""
+"""What figures share: colours, rows of methods, panels of methods."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+import functools
+import math
+from collections.abc import Sequence
 
 import matplotlib as mpl
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
-from matplotlib.axis import Axis
+from matplotlib.figure import Figure
 
-from epistemic_calibration.report._names import drawable_labels
-from epistemic_calibration.report.tables._selection import ordered_methods
+from epistemic_calibration.report._answers import FAMILIES
+from epistemic_calibration.report._results import DatasetResults
+from epistemic_calibration.report.tables._selection import all_tasks_scores, ordered_methods
 
-#: What readers see of methods, by name: label and family.
-Methods = Mapping[str, Mapping[str, str]]
-
-GREY = "#555555"
-
-
-def order_by(chosen: pd.DataFrame, metric: str, methods: Methods) -> list[str]:
-    """Return the methods by increasing mean of a metric, those without one last."""
-    means = chosen[chosen["metric"] == metric].groupby("method")["value"].mean()
-    ordered = means.reindex(ordered_methods(methods))
-    return list(ordered.sort_values(kind="stable", na_position="last").index)
+INK, GREY = "#000000", "#555555"
+BLUE, ORANGE = "#1f4fa8", "#b3541e"
+#: Panels of methods that one figure holds.
+MAX_PANELS = 6
 
 
-def rows(table: Sequence[Any] | pd.DataFrame) -> np.ndarray:
-    """Return the vertical positions of rows, the first on top."""
-    return np.arange(len(table))[::-1]
+def ranked(results: DatasetResults) -> list[str]:
+    """Return the methods in the order of all figures: by the corrected TECE, controls last."""
+    names = ordered_methods(results.methods)
+    scores = all_tasks_scores(results.scores, results.name).reindex(names)
+    errors = scores.get("tece_corrected", scores.iloc[:, :0].sum(axis=1))
+    families = [FAMILIES.index(results.methods[name]["family"]) for name in names]
+    order = np.lexsort((errors.fillna(np.inf), families))
+    return [names[k] for k in order]
 
 
-def label_rows(ax: Axes, order: Sequence[str], methods: Methods) -> None:
-    """Write the methods' labels beside their rows."""
-    labels = drawable_labels(methods)
-    ax.set_yticks(rows(order), [labels[method] for method in order])
-    ax.set_ylim(-0.6, len(order) - 0.4)
-    ax.tick_params(axis="y", length=0)
+def diagnosed(results: DatasetResults, kind: str, limit: int = MAX_PANELS) -> list[str]:
+    """Return the first methods whose diagnostics have a kind, the active ones where there are any.
 
-
-# Below this, the axes of errors are linear.
-_LINEAR_BELOW = 1e-3
-
-
-def symlog(axis: Axis) -> None:
-    """Make an axis linear below 0.001 and logarithmic above."""
-    set_scale = getattr(axis.axes, f"set_{axis.axis_name}scale")
-    set_scale("symlog", linthresh=_LINEAR_BELOW, linscale=0.9)
-    axis.set_minor_locator(mpl.ticker.NullLocator())
-
-
-def contain(axis: Axis, values: Sequence[float]) -> None:
-    """Set the limits of such an axis so that values and the markers on them are within it.
-
-    There are ticks at 0 and at powers of ten, of both signs where needed.
+    Raises
+    ------
+    ValueError
+        If there are none.
     """
-    transform = axis.get_transform()
-    at = transform.transform(np.asarray(values, dtype=float))
-    pad = 0.05 * max(np.ptp(at), 1e-3)
-    inverse = transform.inverted().transform
-    low, high = (float(end) for end in inverse(np.array([at.min() - pad, at.max() + pad])))
-    getattr(axis.axes, f"set_{axis.axis_name}lim")(low, high)
-    powers = [10.0**k for k in range(-3, 4)]
-    ticks = [t for t in (*(-p for p in reversed(powers)), 0.0, *powers) if low <= t <= high]
-    axis.set_ticks(ticks, [f"{tick:g}".replace("-", "−") for tick in ticks])
+    names = [name for name in ranked(results) if results.diagnostics.get(name, {}).get(kind)]
+    if not names:
+        raise ValueError(f"diagnostics of dataset={results.name!r} have no {kind!r} of any method")
+    active = [name for name in names if results.methods[name]["family"] == "active"]
+    return (active or names)[:limit]
 
 
-def replicates(chosen: pd.DataFrame) -> str:
-    """Return what a mean is over, in words such as ``10 tasks, 1 seed``."""
-    n_tasks, n_seeds = chosen["task"].nunique(), chosen["seed"].nunique()
-    return f"{n_tasks} task{'s' if n_tasks > 1 else ''}, {n_seeds} seed{'s' if n_seeds > 1 else ''}"
+def panels(
+    names: Sequence[str], width: float, height: float, **subplots
+) -> tuple[Figure, list[Axes]]:
+    """Return a figure with a panel for each name, two or three in a row; ``height`` in inches."""
+    columns = min(len(names), 3 if width > 4 else 2)
+    n_rows = math.ceil(len(names) / columns)
+    figure = Figure(figsize=(width, height * n_rows))
+    axes = figure.subplots(n_rows, columns, squeeze=False, **subplots).ravel()
+    for ax in axes[len(names) :]:
+        ax.remove()
+    return figure, list(axes[: len(names)])
 
 
-def short(value: float) -> str:
-    """Return a number with few decimals, or the sign for a missing one.
+def plain_ticks(axis: mpl.axis.Axis) -> None:
+    """Write the numbers of an axis without powers and needless digits."""
+    text = functools.partial(np.format_float_positional, precision=6, unique=True, trim="-")
+    axis.set_major_formatter(lambda value, _: text(value).replace("-", "−"))
 
-    Examples
-    --------
-    >>> short(0.25), short(0.00012), short(float("nan"))
-    ('0.250', '0.0001', '—')
+
+def from_zero(ax: Axes, values: np.ndarray | pd.DataFrame, least: float) -> None:
+    """Let the horizontal axis begin at 0 and hold all values.
+
+    Where the largest are far from the others, the axis is of square roots.
     """
-    if not np.isfinite(value):
-        return "—"
-    return f"{value:.3f}" if abs(value) >= 0.1 else f"{round(value, 4) + 0.0:.4f}"
+    found = np.asarray(values, dtype=float)
+    top = max(np.nanmax(found), least)
+    if top > 4 * np.nanmedian(found):
+        ax.set_xscale("function", functions=(_root, np.square))
+        steps = np.array([1, 2, 5]) * 10.0 ** np.arange(-3, 4)[:, None]
+        # What lies this near to its neighbour would be written over it.
+        ticks = [0.0]
+        for step in steps.ravel():
+            if step <= 1.05 * top and np.sqrt(step / top) > np.sqrt(ticks[-1] / top) + 0.17:
+                ticks.append(step)
+        ax.set_xticks(ticks)
+    ax.set_xlim(0, 1.06 * top)
+    plain_ticks(ax.xaxis)
+
+
+def _root(values: np.ndarray) -> np.ndarray:
+    return np.sqrt(np.maximum(values, 0))

@@ -1,219 +1,194 @@
-"""Templates of pages: Jinja with escaping of everything that is not marked as markup.
+"""The template of pages: Jinja with escaping of everything that is not marked as markup."""
 
-What is JSON goes into scripts of a type that no browser runs, with ``<`` escaped.
-"""
+COLORS = {
+    "light": {
+        "ink": "#000000",
+        "muted": "#555555",
+        "line": "#dddddd",
+        "paper": "#ffffff",
+        "panel": "#f4f6f9",
+        "blue": "#1f4fa8",
+        "orange": "#b3541e",
+    },
+    "dark": {
+        "ink": "#e8eaee",
+        "muted": "#a9b1bd",
+        "line": "#3a414b",
+        "paper": "#14171c",
+        "panel": "#1e232a",
+        "blue": "#8fb8ff",
+        "orange": "#ffb077",
+    },
+}
 
 _STYLE = """\
 {% macro variables(c) %}
 {% for name, value in c.items() %}--{{ name }}: {{ value }}; {% endfor %}
 {% endmacro %}
 :root { color-scheme: light dark; {{ variables(colors.light) }} }
-@media (prefers-color-scheme: dark) { :root { {{ variables(colors.dark) }} } }
+@media screen and (prefers-color-scheme: dark) { :root { {{ variables(colors.dark) }} } }
 * { box-sizing: border-box; }
-html { scroll-padding-top: 4rem; }
-body { margin: 0; font: 16px/1.55 system-ui, sans-serif; color: var(--ink);
-  background: var(--paper); }
-header.top, main, footer { max-width: 76rem; margin: 0 auto; padding: 0 1rem; }
-h1 { font-size: 1.7rem; margin: 1.5rem 0 0; overflow-wrap: anywhere; }
-h2 { font-size: 1.3rem; margin: 0 0 .4rem; overflow-wrap: anywhere; }
-h3 { font-size: 1.05rem; margin: 1.2rem 0 .3rem; overflow-wrap: anywhere; }
-p { max-width: 48rem; margin: .4rem 0; overflow-wrap: anywhere; }
-a { color: var(--link); }
-.muted, figcaption, .notes, .lead { color: var(--muted); }
+body { margin: 0 auto; max-width: 66rem; padding: 0 1rem 2rem; color: var(--ink);
+  background: var(--paper); font: 15px/1.5 system-ui, sans-serif; overflow-wrap: anywhere; }
+h1 { font-size: 1.5rem; margin: 1rem 0 0; }
+h2 { font-size: 1.3rem; margin: 1.6rem 0 .3rem; }
+h3 { font-size: 1.1rem; margin: 1.4rem 0 .3rem; }
+p { max-width: 56rem; margin: .4rem 0; }
+a { color: var(--blue); }
+svg { display: block; max-width: 100%; height: auto; }
+svg a:hover text { text-decoration: underline; }
+.muted, figcaption, .notes { color: var(--muted); }
+.headline { font-size: 1.15rem; font-weight: 600; }
+.warning { border-left: 4px solid var(--orange); padding-left: .7rem; color: var(--orange); }
 .skip { position: absolute; left: -99rem; }
-.skip:focus { left: 1rem; top: .5rem; background: var(--paper); padding: .5rem; z-index: 9; }
-:focus-visible { outline: 3px solid var(--link); outline-offset: 2px; }
-nav { position: sticky; top: 0; z-index: 5; background: var(--paper);
-  border-bottom: 1px solid var(--line); }
-nav ul { display: flex; gap: 0 1.1rem; list-style: none; margin: 0 auto; padding: .55rem 1rem;
-  max-width: 76rem; flex-wrap: wrap; font-size: .92rem; }
-section { padding: 1.6rem 0 .6rem; border-bottom: 1px solid var(--line); }
-.warning { border-left: 4px solid var(--warning); padding: .1rem .8rem; color: var(--warning);
-  margin: .5rem 0; }
-.answer { font-size: 1.08rem; }
-.charts { display: grid; gap: 1rem; grid-template-columns: repeat(auto-fit, minmax(19rem, 1fr)); }
-.charts.wide { grid-template-columns: minmax(0, 1fr); }
-figure { margin: .6rem 0; min-width: 0; }
-figure.chart { background: var(--panel); border-radius: .5rem; padding: .7rem .8rem; }
-figure.chart h3 { margin: 0 2.4rem .3rem 0; }
-.vega { width: 100%; min-height: 12rem; }
-.vega-embed { width: 100%; padding-right: 0 !important; }
-.vega-embed > svg, .vega-embed .chart-wrapper > svg { max-width: 100%; }
-.vega-embed details { margin: 0; }
-.vega-embed details > summary { top: -2.4rem !important; right: 0 !important; }
-.vega-embed .vega-actions { top: -.3rem !important; right: 0 !important; }
-.vega-bindings { display: flex; flex-wrap: wrap; gap: .35rem 1rem; margin-top: .4rem; }
-.vega-bind label, .controls label, .methods label { display: inline-flex; gap: .35rem;
-  align-items: center; max-width: 100%; }
-.vega-bind .vega-bind-name { display: inline !important; margin: 0 !important; }
-.methods { display: flex; flex-wrap: wrap; gap: .2rem 1rem; }
-select, input { font: inherit; max-width: 100%; }
-select { max-width: min(19rem, 70vw); background: var(--paper); color: var(--ink);
-  border: 1px solid var(--muted); border-radius: .3rem; padding: .15rem .3rem; }
-.controls { display: flex; flex-wrap: wrap; gap: .4rem 1.2rem; margin: .6rem 0; }
-#vg-tooltip-element.vg-tooltip { background: var(--paper) !important; color: var(--ink) !important;
-  border: 1px solid var(--muted) !important; font-size: 13px; max-width: 24rem; }
-#vg-tooltip-element table tr td { color: var(--ink) !important; overflow-wrap: anywhere; }
-.scroll { overflow-x: auto; margin: .5rem 0; }
-table { border-collapse: collapse; font-size: .9rem; font-variant-numeric: tabular-nums; }
-caption { text-align: left; font-weight: 600; padding: .3rem 0; }
-th, td { padding: .3rem .6rem; text-align: left; border-bottom: 1px solid var(--line);
-  vertical-align: top; }
-table.dataTable thead th { white-space: normal; min-width: 5rem; }
-table.dataTable td, table.dataTable th { color: var(--ink); }
-td .drawn { display: block; width: 96px; height: 12px; margin: 1px 0 0 auto; }
-td.number { white-space: nowrap; text-align: right; }
-.drawn line { stroke: var(--mark); stroke-width: 2; }
-.drawn circle { fill: var(--mark); }
-.drawn .axis { stroke: var(--line); stroke-width: 1; }
-div.dt-container { color: var(--ink); font-size: .9rem; max-width: 100%; }
-div.dt-container input, div.dt-container .dt-paging-button { color: var(--ink) !important; }
-div.dt-container input { background: var(--paper); border: 1px solid var(--muted) !important; }
-details { margin: .5rem 0; }
-summary { cursor: pointer; padding: .25rem 0; overflow-wrap: anywhere; }
-details.method { background: var(--panel); border-radius: .5rem; padding: .3rem .8rem; }
-.inputs { display: grid; grid-template-columns: repeat(auto-fill, minmax(7.2rem, 1fr));
-  gap: .5rem; margin: .4rem 0 1rem; padding: 0; list-style: none; }
-.inputs li { background: var(--paper); border: 1px solid var(--line); border-radius: .4rem;
-  padding: .4rem; font-size: .85rem; overflow-wrap: anywhere; }
-.inputs img { display: block; width: 64px; height: 64px; object-fit: contain;
-  image-rendering: pixelated; background: #777; margin-bottom: .2rem; }
-.pictures { display: grid; gap: 1rem;
-  grid-template-columns: repeat(auto-fit, minmax(min(26rem, 100%), 1fr)); }
-.pictures img { max-width: 100%; height: auto; background: #fff; border-radius: .4rem;
-  padding: .3rem; }
-dl { display: grid; grid-template-columns: minmax(7rem, max-content) 1fr; gap: .2rem 1rem;
-  margin: .5rem 0; }
+.skip:focus { position: static; }
+:focus-visible { outline: 3px solid var(--blue); outline-offset: 2px; }
+.answers svg { width: 100%; max-width: 60rem; margin: .5rem 0; }
+.narrow { display: none; }
+@media (max-width: 640px) { .wide { display: none; } .narrow { display: block; } }
+.dataset:not(:has(.more:checked)) .all, .dataset:has(.more:checked) .main { display: none; }
+.tools { display: flex; flex-wrap: wrap; gap: .3rem .6rem; align-items: center; }
+.tools label { margin-right: auto; }
+button, .button { font: inherit; font-size: .9rem; color: var(--ink); background: var(--panel);
+  border: 1px solid var(--muted); border-radius: .3rem; padding: .1rem .6rem; cursor: pointer;
+  text-decoration: none; }
+.needs-script { display: none; }
+.scripted .needs-script { display: inline-block; }
+.chips { display: flex; flex-wrap: wrap; gap: .3rem; list-style: none; padding: 0;
+  margin: .4rem 0; }
+.chips a { display: block; border: 1px solid var(--muted); border-radius: 1rem; color: var(--ink);
+  padding: .05rem .7rem; text-decoration: none; font-size: .9rem; }
+.chips a[aria-current] { background: var(--blue); border-color: var(--blue); color: var(--paper); }
+.method { display: none; scroll-margin-top: 4rem; }
+.method:target, .method.chosen,
+.dataset:not(:has(.method:target, .method.chosen)) .method:first-of-type { display: block; }
+.three { display: grid; gap: 1rem; grid-template-columns: repeat(3, minmax(0, 1fr)); }
+@media (max-width: 640px) { .three { grid-template-columns: minmax(0, 22rem); } }
+figure { margin: 0; }
+figcaption { font-size: .9rem; }
+.three svg { width: 100%; }
+details { margin: .4rem 0; }
+summary { cursor: pointer; padding: .2rem 0; }
+.scroll { overflow-x: auto; }
+table { border-collapse: collapse; font-size: .9rem; font-variant-numeric: tabular-nums;
+  overflow-wrap: normal; }
+th, td { padding: .25rem .6rem; text-align: right; border-bottom: 1px solid var(--line);
+  vertical-align: top; white-space: nowrap; }
+td.word { white-space: normal; min-width: 6rem; }
+thead th, th:first-child { white-space: normal; }
+thead th { vertical-align: bottom; }
+th:first-child, td.word, th.word { text-align: left; }
+th:first-child { position: sticky; left: 0; background: var(--paper); font-weight: 400;
+  max-width: 9.5rem; }
+thead th, thead th:first-child { font-weight: 600; }
+.inputs { display: flex; gap: .6rem; }
+.inputs figure { width: 6.2rem; font-size: .8rem; }
+.inputs img { width: 3rem; height: 3rem; object-fit: contain; image-rendering: pixelated;
+  background: #777; display: block; }
+.plate { background: #fff; max-width: 30rem; padding: .3rem; border-radius: .3rem; }
+dl { display: grid; grid-template-columns: max-content 1fr; gap: .1rem 1rem; margin: .4rem 0; }
 dt { color: var(--muted); }
-dd { margin: 0; overflow-wrap: anywhere; }
-pre { overflow-x: auto; background: var(--panel); padding: .7rem; border-radius: .4rem;
-  font-size: .85rem; }
-footer { padding: 1.2rem 1rem 2rem; }
-@media (max-width: 600px) { nav { position: static; } dl { grid-template-columns: 1fr; }
-  dd { margin-bottom: .4rem; }
-  .charts { grid-template-columns: minmax(0, 1fr); }
-  .charts figure.chart { padding: .6rem .4rem; } }
-@media print { nav, .controls, .vega-bindings { display: none; } }
+dd { margin: 0; }
+pre { overflow: auto; max-height: 26rem; background: var(--panel); padding: .7rem;
+  font-size: .8rem; }
+@page { size: A4; margin: 14mm; }
+@media print {
+  body { font-size: 9.5pt; padding: 0; max-width: none; }
+  .tools, .chips, .skip, details:not([open]), nav, .experts:not(:has([open])) { display: none; }
+  figcaption, .notes { font-size: 8pt; }
+  .wide { display: block; } .narrow { display: none; }
+  .three { grid-template-columns: repeat(3, minmax(0, 1fr)); }
+  .scroll { overflow: visible; }
+  svg, figure, tr, .headline { break-inside: avoid; }
+  h2, h3 { break-after: avoid; }
+  table { font-size: 7.5pt; } th, td { padding: .15rem .3rem; }
+}
 """
 
 _PARTS = """\
-{% macro downloads(files) %}
-{% if files %}
-<p class="muted">Download:
-{% for file in files %}
-<a download="{{ file.name }}" href="{{ file.uri }}">{{ file.name }}</a>
-{%- if not loop.last %} · {% endif %}
-{% endfor %}
-</p>
-{% endif %}
-{% endmacro %}
-
 {% macro table(t) %}
-<div class="scroll">
-<table class="sortable display compact">
-{% if t.caption %}<caption>{{ t.caption }}</caption>{% endif %}
+{% if t.shows_caption %}<p><strong>{{ t.caption }}</strong></p>{% endif %}
+<div class="scroll" tabindex="0" role="region" aria-label="{{ t.caption }}">
+<table>
 <thead><tr>
-{% for column in t.columns %}<th scope="col">{{ column }}</th>{% endfor %}
+{% for column in t.columns %}
+<th scope="col"{% if loop.index0 in t.words %} class="word"{% endif %}>{{ column }}</th>
+{% endfor %}
 </tr></thead>
 <tbody>
 {% for row in t.rows %}
-<tr>
-{% for cell in row %}
-<td{% if cell.drawn %} class="number"{% endif %}
-{%- if cell.order is not none %} data-order="{{ cell.order }}"{% endif %}>
-{% if cell.strong %}<strong>{{ cell.text }}</strong>{% else %}{{ cell.text }}{% endif %}
-
-{% if cell.drawn %}
-<svg class="drawn" viewBox="-4 0 108 12" preserveAspectRatio="none" aria-hidden="true">
-<line class="axis" x1="0" y1="11" x2="100" y2="11"/>
-{% if cell.drawn.low is not none %}
-<line x1="{{ cell.drawn.low }}" y1="5" x2="{{ cell.drawn.high }}" y2="5"/>
-{% endif %}
-{% if cell.drawn.at is not none %}<circle cx="{{ cell.drawn.at }}" cy="5" r="3.5"/>{% endif %}
-</svg>
-{% endif %}
-</td>
+<tr><th scope="row">{{ row[0] }}</th>
+{% for cell in row[1:] %}<td{% if loop.index in t.words %} class="word"{% endif %}>
+{%- if cell.inputs is defined %}<div class="inputs">
+{% for i in cell.inputs %}
+<figure>{% if i.image %}<img src="{{ i.image }}" alt="{{ i.what }}">{% endif %}
+{{ i.what }}<br>{{ i.said }}<br>{{ i.row }}{% if i.shown %}<br>{{ i.shown }}{% endif %}</figure>
 {% endfor %}
+</div>{% else %}{{ cell }}{% endif %}</td>{% endfor %}
 </tr>
 {% endfor %}
 </tbody>
 </table>
 </div>
 {% for note in t.notes %}<p class="notes">{{ note }}</p>{% endfor %}
-{{ downloads(t.downloads) }}
+{% if t.csv %}<p><a class="button" download="{{ t.file }}" href="{{ t.csv }}">CSV</a></p>{% endif %}
 {% endmacro %}
 
-{% macro chart(c) %}
-<figure class="chart"{% if c.prefix %} id="{{ c.prefix }}"{% endif %}>
-<h3>{{ c.title }}</h3>
-<div class="vega"></div>
-<script type="application/json">{{ c.spec|tojson }}</script>
-{% if c.prefix %}
-<details><summary>Show or hide methods</summary>
-<div class="methods" id="{{ c.prefix }}-methods"></div></details>
+{% macro dataset(d, alone) %}
+<section class="dataset" id="{{ d.id }}">
+{% if not alone %}<h2>{{ d.title }}</h2><p class="muted">{{ d.subtitle }}</p>{% endif %}
+<div class="answers">
+<p class="headline">{{ d.headline }}</p>
+{% if d.warnings|length > 2 %}
+<details><summary class="warning">{{ d.warnings|length }} warnings</summary>
+{% for text in d.warnings %}<p class="warning">{{ text }}</p>{% endfor %}
+</details>
+{% else %}
+{% for text in d.warnings %}<p class="warning">{{ text }}</p>{% endfor %}
 {% endif %}
-<figcaption>{{ c.description }}</figcaption>
-</figure>
-{% endmacro %}
-
-{% macro bin(b) %}
-<h3>{{ b.title }}</h3>
-<p>{{ b.text }}</p>
-<ul class="inputs">
-{% for input in b.inputs %}
-<li>
-{% if input.image %}<img src="{{ input.image }}" alt="{{ input.alt }}">{% endif %}
-{% for line in input.lines %}<div>{{ line }}</div>{% endfor %}
-</li>
-{% endfor %}
+{% for svg in d.answers %}{{ svg }}{% endfor %}
+<p>{{ d.sentences|join(" ") }}</p>
+<p class="tools">
+{% if d.more %}
+<label><input type="checkbox" class="more"> Illustrative methods and controls</label>
+{% else %}<label></label>{% endif %}
+<button class="needs-script" data-copy="text">Copy as text</button>
+<button class="needs-script" data-copy="latex">Copy as LaTeX</button>
+<a class="button" download="{{ d.id }}_answers.csv" href="{{ d.csv }}">CSV</a>
+<button class="needs-script" data-svg="{{ d.id }}_answers.svg">SVG</button>
+</p>
+<pre hidden class="text">{{ d.text }}</pre><pre hidden class="latex">{{ d.latex }}</pre>
+<details><summary>In numbers, and how to read them</summary>
+{{ table(d.table_shown) }}</details>
+</div>
+{% if d.methods %}
+<h3>One method</h3>
+<ul class="chips" aria-label="Methods">
+{% for m in d.methods %}<li><a href="#{{ m.id }}">{{ m.label }}</a></li>{% endfor %}
 </ul>
-{% endmacro %}
-
-{% macro body(s) %}
-{% if s.lead %}<p class="lead">{{ s.lead }}</p>{% endif %}
-{% for name, texts in s.answers %}
-{% if name %}<h3>{{ name }}</h3>{% endif %}
-{% for text in texts %}<p class="answer">{{ text }}</p>{% endfor %}
-{% endfor %}
-{% for text in s.warnings %}<p class="warning">{{ text }}</p>{% endfor %}
-{% if s.facts %}
-<dl>{% for name, value in s.facts %}<dt>{{ name }}</dt><dd>{{ value }}</dd>{% endfor %}</dl>
-{% endif %}
-{% if s.controls %}
-<div class="controls">
-{% for control in s.controls %}
-<label>{{ control.label }}
-<select id="{{ control.id }}">
-{% for value, label in control.options.items() %}<option value="{{ value }}">{{ label }}</option>
-{% endfor %}
-</select></label>
+{% for m in d.methods %}
+<article class="method" id="{{ m.id }}" aria-label="{{ m.label }}">
+<p><strong>{{ m.label }}.</strong> {{ m.said }}</p>
+<div class="three">
+{% for p in m.pictures %}<figure>{{ p.svg }}<figcaption>{{ p.caption }}</figcaption></figure>
 {% endfor %}
 </div>
+{% if m.wrong %}
+<details><summary>Where it goes wrong</summary>{{ table(m.wrong) }}</details>
 {% endif %}
-{% if s.charts %}
-<div class="charts{{ '' if s.narrow else ' wide' }}">
-{% for c in s.charts %}{{ chart(c) }}{% endfor %}
-</div>
+</article>
+{% endfor %}
 {% endif %}
-{% for t in s.tables %}{{ table(t) }}{% endfor %}
-{% for group in s.groups %}
-<details class="method"{{ ' open' if loop.first }}>
-<summary>{{ group.title }}</summary>
-{% for b in group.bins %}{{ bin(b) }}{% endfor %}
+<div class="experts">
+{% if d.experts %}<h3>For experts</h3>{% endif %}
+{% for e in d.experts %}
+<details><summary>{{ e.title }}</summary>
+{% if e.svg %}<figure>{{ e.svg }}<figcaption>{{ e.caption }}</figcaption></figure>{% endif %}
+{% for t in e.tables %}{{ table(t) }}{% endfor %}
 </details>
 {% endfor %}
-{% if s.pictures %}
-<div class="pictures">
-{% for picture in s.pictures %}
-<figure><img src="{{ picture.uri }}" alt="{{ picture.alt }}">
-<figcaption>{{ picture.caption }}</figcaption></figure>
-{% endfor %}
 </div>
-{% endif %}
-{% for name, text in s.texts %}
-<details><summary>{{ name }}</summary><pre tabindex="0">{{ text }}</pre></details>
-{% endfor %}
-{{ downloads(s.downloads) }}
+</section>
 {% endmacro %}
 """
 
@@ -224,47 +199,78 @@ _PAGE = """\
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark">
 <link rel="icon" href="data:,">
 <title>{{ title }}</title>
-<script>{{ vega }}</script>
-{{ datatables }}
 <style>{% include "style.css" %}</style>
 </head>
 <body>
-<a class="skip" href="#main">Skip to the content</a>
-<header class="top"><h1>{{ title }}</h1><p class="muted">{{ subtitle }}</p></header>
-<nav aria-label="Sections"><ul>
-{% for s in sections %}<li><a href="#{{ s.id }}">{{ s.title }}</a></li>{% endfor %}
+<a class="skip" href="#main">Skip to the answers</a>
+<header><h1>{{ title }}</h1><p class="muted">{{ subtitle }}</p></header>
+{% if datasets|length > 1 %}
+<nav aria-label="Data sets"><ul class="chips">
+{% for d in datasets %}<li><a href="#{{ d.id }}">{{ d.title }}</a></li>{% endfor %}
 </ul></nav>
-<main id="main">
-{% for s in sections %}
-<section id="{{ s.id }}">
-<h2>{{ s.title }}</h2>
-{% if s.folded %}
-<details><summary>Show</summary>{{ parts.body(s) }}</details>
-{% else %}
-{{ parts.body(s) }}
 {% endif %}
-</section>
+<main id="main">
+{% for d in datasets %}{{ parts.dataset(d, datasets|length == 1) }}{% endfor %}
+{% for name, text in texts %}
+<details><summary>{{ name }}</summary><pre tabindex="0">{{ text }}</pre></details>
 {% endfor %}
+<details><summary>Made by</summary>
+<dl>{% for name, value in facts %}<dt>{{ name }}</dt><dd>{{ value }}</dd>{% endfor %}</dl>
+</details>
 </main>
-<footer class="muted">epistemic-calibration {{ version }}. This page holds everything that it
-shows and needs no network.</footer>
-<script type="application/json" id="themes">{{ themes|tojson }}</script>
-<script type="module">
-const dark = matchMedia("(prefers-color-scheme: dark)").matches;
-const config = JSON.parse(document.getElementById("themes").textContent)[dark ? "dark" : "light"];
-document.documentElement.classList.toggle("dark", dark);
-const actions = {export: true, source: false, compiled: false, editor: false};
-for (const figure of document.querySelectorAll("figure.chart"))
-  await vegaEmbed(figure.querySelector(".vega"), JSON.parse(figure.querySelector("script").text),
-    {config, renderer: "svg", actions});
-const {ITable} = await window["{{ datatables_name }}"];
-for (const table of document.querySelectorAll("table.sortable"))
-  new ITable(table, {paging: table.rows.length > 41, pageLength: 40, info: false, order: [],
-    layout: {topStart: "search", topEnd: null}});
-document.documentElement.dataset.ready = "true";
+<script>
+const light = {{ colors.light|tojson }};
+const root = document.documentElement, all = (q, e = document) => [...e.querySelectorAll(q)];
+root.classList.add("scripted");
+// A link keeps the view: the method, and whether all methods are shown.
+function show() {
+  const [id, ...flags] = decodeURIComponent(location.hash.slice(1)).split(";");
+  const chosen = document.getElementById(id);
+  all(".chosen").forEach(e => e.classList.remove("chosen"));
+  if (chosen?.classList.contains("method")) chosen.classList.add("chosen");
+  all(".more").forEach(box => { box.checked = flags.includes("all"); });
+  for (const d of all(".dataset")) {
+    const now = d.querySelector(".method.chosen") ?? d.querySelector(".method");
+    for (const a of all(".chips a", d))
+      a.toggleAttribute("aria-current", a.getAttribute("href") === "#" + now?.id);
+  }
+}
+addEventListener("hashchange", show);
+addEventListener("change", event => {
+  if (!event.target.matches(".more")) return;
+  const id = decodeURIComponent(location.hash.slice(1)).split(";")[0];
+  const hash = "#" + id + (event.target.checked ? ";all" : "");
+  history.replaceState(null, "", hash);
+  show();
+});
+addEventListener("click", async event => {
+  const link = event.target.closest("a");
+  const to = link?.getAttribute("href") ?? link?.getAttribute("xlink:href") ?? "";
+  if (to.startsWith("#") && document.querySelector(".more:checked")) {
+    event.preventDefault();
+    location.hash = to + ";all";
+    document.getElementById(to.slice(1))?.scrollIntoView();
+  }
+  const button = event.target.closest("button"), here = button?.closest(".answers");
+  if (button?.dataset.copy) {
+    await navigator.clipboard.writeText(here.querySelector("." + button.dataset.copy).textContent);
+    const said = button.textContent;
+    button.textContent = "Copied";
+    setTimeout(() => { button.textContent = said; }, 1500);
+  }
+  if (button?.dataset.svg) {
+    const svg = all(":scope > svg", here).find(e => e.getBoundingClientRect().width);
+    const text = svg.outerHTML.replace(/var\\(--(\\w+)\\)/g, (_, name) => light[name]);
+    const a = document.createElement("a");
+    a.href = URL.createObjectURL(new Blob([text], {type: "image/svg+xml"}));
+    a.download = button.dataset.svg;
+    a.click();
+  }
+});
+show();
+root.dataset.ready = "true";
 </script>
 </body>
 </html>

@@ -34,7 +34,7 @@ def thumbnail(image: np.ndarray) -> str:
     picture.thumbnail((MAX_SIZE, MAX_SIZE))
     file = io.BytesIO()
     kind = "webp" if picture.mode == "RGB" else "png"
-    picture.save(file, kind, **({"quality": 90} if kind == "webp" else {"optimize": True}))
+    picture.save(file, kind, **({"quality": 75} if kind == "webp" else {"optimize": True}))
     return f"data:image/{kind};base64,{b64encode(file.getvalue()).decode('ascii')}"
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 MISSING = "—"
 INCOMPLETE = "*"
 #: How a note on missing cells begins, and any other that says not to trust a number: the page
-#: repeats both above all tables.
+#: repeats both beside the answers.
 PARTIAL, WARNING = "Partial:", "Warning:"
 #: How many tasks without scores are named, and not counted.
 _NAMED = 3
@@ -357,17 +357,6 @@ _MARKDOWN_SPECIAL = re.compile(r"[|$]|<(?=[a-zA-Z/!?])")
 
 def _markdown(text: object) -> str:
     return _MARKDOWN_SPECIAL.sub(r"\\\g<0>", _one_line(text))
-
-
-def text_of_markdown(cell: str) -> str:
-    r"""Return the text of a cell that `Table.to_markdown` has written.
-
-    Examples
-    --------
-    >>> text_of_markdown(r" a \| b ")
-    'a | b'
-    """
-    return re.sub(r"\\([|$<])", r"\1", cell.strip())
 
 
 def _one_line(text: object) -> str:

@@ -2,20 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
-
 import numpy as np
 
-from epistemic_calibration.report.tables._selection import (
-    all_tasks_scores,
-    dataset_scores,
-    ordered_methods,
-)
+from epistemic_calibration.report._trainings import about_trainings
+from epistemic_calibration.report.tables._selection import DatasetScores
 from epistemic_calibration.report.tables._table import MISSING, Table
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 SUFFIX = "_ranking"
 
@@ -33,34 +24,18 @@ _COLUMNS = {
 }
 
 
-def make(
-    scores: pd.DataFrame,
-    dataset: str,
-    methods: Mapping[str, Mapping[str, str]],
-    *,
-    tasks: Sequence[str] | None = None,
-    seeds: Sequence[int] | None = None,
-    n_resamples: int | None = None,
-    differences: pd.DataFrame | None = None,
-) -> Table:
+def make(results: DatasetScores) -> Table:
     """Return one row per method, those that keep the fewest errors at 90 % first.
 
     Parameters
     ----------
-    scores, dataset, methods
-        As in `dataset_scores`.
-    tasks, seeds, n_resamples, differences
-        Not used: what is missing is told by the other tables.
+    results : DatasetScores
+        What is missing is told by the other tables.
 
     Returns
     -------
     Table
-        ``cells``: every score of all tasks together, mean over seeds.
-
-    Raises
-    ------
-    ValueError
-        As in `dataset_scores`.
+        ``cells``: every score of all tasks together, as in `all_tasks_scores`.
 
     Examples
     --------
@@ -70,18 +45,16 @@ def make(
     >>> scores = pd.DataFrame({"metric": list(values), "value": list(values.values())}).assign(
     ...     dataset="pets", seed=0, method="eknn", scope="all_tasks", task=None
     ... )
-    >>> table = make(scores, "pets", {"eknn": {"label": "EK-NN", "family": "illustrative"}})
-    >>> table.text.loc["EK-NN"].to_dict()
+    >>> methods = {"eknn": {"label": "EK-NN", "family": "illustrative"}}
+    >>> make(DatasetScores(scores, "pets", methods)).text.loc["EK-NN"].to_dict()
     {'Errors, in %': '5.00', 'Kept at 90 % by EU': '1.00 [0.40, 2.00]'}
     """
     import pandas as pd
 
-    dataset_scores(scores, dataset, methods)
-    together = all_tasks_scores(scores, dataset).reindex(ordered_methods(methods))
+    together = results.together
     if "kept_error_90" in together:
         together = together.sort_values("kept_error_90", kind="stable", na_position="last")
-    labels = [methods[name]["label"] for name in together.index]
-    text = pd.DataFrame(index=pd.Index(labels, name="Method"))
+    text = pd.DataFrame(index=pd.Index(results.labels(together.index), name="Method"))
     for heading, (name, interval, unit) in _COLUMNS.items():
         if name in together:
             names = [name, *(f"{name}_{end}" for end in ("low", "high") if interval)]
@@ -90,7 +63,7 @@ def make(
     return Table(
         cells=together,
         text=text,
-        caption=f"Does the uncertainty tell where it errs? {dataset}, all tasks together",
+        caption=f"Does the uncertainty tell where it errs? {results.dataset}, all tasks together",
         notes=(
             "Errors among the 90 % of images and tasks of least epistemic uncertainty (EU), beside "
             "those where the prediction is surest, by 1 − max p, which needs no EU; [95 % "
@@ -98,6 +71,7 @@ def make(
             "AUROC: how often an error has the larger EU than what is right. AUGRC: errors kept "
             "as a share of all images, a mean over coverages (Traub et al., 2024). An EU of "
             "Δ(1 − Δ) orders as 1 − max p does.",
+            *about_trainings(results),
         ),
     )
 

@@ -1,7 +1,7 @@
-"""What a page shows of one method besides its scores, in few numbers.
+"""What figures and pages show of one method besides its scores, in few numbers.
 
-Reliability, a histogram of the uncertainty, and the bins that carry the error, with the inputs in
-them that are to blame.
+Reliability, risk against coverage, and the bins that carry the error, with the inputs in them that
+are to blame.
 """
 
 from __future__ import annotations
@@ -18,15 +18,19 @@ from epistemic_calibration.metrics.binning import equal_width_bins
 
 #: Bins of equal width of the reliability diagram.
 N_RELIABILITY_BINS = 10
-#: Edges of the histogram of √EU, in points of probability; what is smaller is in the first bin.
-EU_EDGES = np.concatenate([[0.0], np.logspace(-1.5, 2, 22)])
+#: Coverages at which the errors are told.
+N_COVERAGES = 50
 #: Bins shown of those that carry the error, and inputs shown of each.
-N_TOP_BINS = 5
-N_TOP_INPUTS = 8
+N_TOP_BINS = 4
+N_TOP_INPUTS = 4
 
 
 def reliability(
-    y_true: np.ndarray, mean: np.ndarray, *, confidence_level: float
+    y_true: np.ndarray,
+    mean: np.ndarray,
+    *,
+    confidence_level: float,
+    groups: np.ndarray | None = None,
 ) -> dict[str, list[float]]:
     """Return mean prediction, label frequency and its interval in ten bins of equal width.
 
@@ -35,13 +39,15 @@ def reliability(
     y_true, mean : ndarray of shape (n_tasks, n_samples)
         Labels in {0, 1} and predictions in [0, 1]; sample n is the same input in every task.
     confidence_level : float in (0, 1)
+    groups : ndarray of shape (n_samples,), optional
+        Equal for inputs that are not independent of each other.
 
     Returns
     -------
     dict
         ``predicted``, ``frequency``, ``low``, ``high`` and ``n`` of every bin that is not empty.
-        Wilson's interval; the labels that one input has in several tasks count for as many
-        independent ones as their frequency is precise for.
+        Wilson's interval; the labels that one input or group has count for as many independent
+        ones as their frequency is precise for.
 
     Examples
     --------
@@ -51,52 +57,55 @@ def reliability(
     """
     n_tasks, n_samples = y_true.shape
     y, prediction = (np.ravel(values).astype(float) for values in (y_true, mean))
-    inputs = np.tile(np.arange(n_samples), n_tasks)
+    grouped = n_tasks > 1 or groups is not None
+    inputs = np.tile(np.arange(n_samples) if groups is None else groups, n_tasks)
     bins = equal_width_bins(prediction, N_RELIABILITY_BINS)
     rows = []
     for number in np.unique(bins):
         inside = bins == number
         frequency, n = float(y[inside].mean()), int(inside.sum())
-        groups = np.unique(inputs[inside], return_inverse=True)[1]
-        n_independent = float(groups.max() + 1)
-        if n_tasks > 1 and n_independent > 1 and 0 < frequency < 1:
-            error = mean_of_groups(y[inside], groups, confidence_level).standard_error
+        units = np.unique(inputs[inside], return_inverse=True)[1]
+        n_independent = float(units.max() + 1)
+        if grouped and n_independent > 1 and 0 < frequency < 1:
+            error = mean_of_groups(y[inside], units, confidence_level).standard_error
             if error > 0:
                 n_independent = min(n, frequency * (1 - frequency) / error**2)
-        elif n_tasks == 1:
-            n_independent = n
         low, high = wilson_interval(frequency, n_independent, confidence_level)
         rows.append((float(prediction[inside].mean()), frequency, float(low), float(high), n))
     names = ("predicted", "frequency", "low", "high", "n")
     return {name: list(column) for name, column in zip(names, zip(*rows, strict=True), strict=True)}
 
 
-def uncertainty_histogram(
-    y_true: np.ndarray, mean: np.ndarray, uncertainty: np.ndarray
-) -> dict[str, list[int]]:
-    """Return how many inputs have which √EU, the predicted class ``right`` or ``wrong``.
+def risk_coverage(wrong: np.ndarray, orders: Mapping[str, np.ndarray]) -> dict[str, list[float]]:
+    """Return the share of errors among the inputs that are kept, lowest order first.
 
     Parameters
     ----------
-    y_true, mean, uncertainty : ndarray of one shape
+    wrong : ndarray of bool, any shape
+    orders : mapping of str to ndarray of that shape
+        What each curve orders by; inputs of equal order count by their mean.
 
     Returns
     -------
     dict
-        Counts in the bins of `EU_EDGES`.
+        ``coverage``, multiples of 0.02 up to 1, and the share of errors at each by order.
 
     Examples
     --------
-    >>> found = uncertainty_histogram(np.ones(2), np.array([0.9, 0.4]), np.array([0.01, 0.0]))
-    >>> sum(found["right"]), sum(found["wrong"]), found["wrong"][0]
-    (1, 1, 1)
+    >>> found = risk_coverage(np.array([0, 0, 1, 1]), {"eu": np.array([1, 2, 3, 3])})
+    >>> found["coverage"][24], found["eu"][24], found["eu"][-1]
+    (0.5, 0.0, 0.5)
     """
-    points = np.clip(100 * np.sqrt(np.ravel(uncertainty)), 0, EU_EDGES[-1])
-    right = (np.ravel(mean) > 0.5) == (np.ravel(y_true) == 1)
-    return {
-        name: np.histogram(points[chosen], EU_EDGES)[0].tolist()
-        for name, chosen in (("right", right), ("wrong", ~right))
-    }
+    wrong = np.ravel(wrong).astype(float)
+    coverage = np.arange(1, N_COVERAGES + 1) / N_COVERAGES
+    found = {"coverage": coverage.tolist()}
+    for name, order in orders.items():
+        _, place = np.unique(np.ravel(order), return_inverse=True)
+        counts, errors = (np.bincount(place, weights=w) for w in (None, wrong))
+        kept = np.concatenate([[0], np.cumsum(counts)])
+        total = np.interp(coverage * len(wrong), kept, np.concatenate([[0], np.cumsum(errors)]))
+        found[name] = (total / (coverage * len(wrong))).tolist()
+    return found
 
 
 def top_bins(
@@ -185,8 +194,9 @@ def diagnose(
     tasks: Sequence[str],
     *,
     confidence_level: float,
+    groups: np.ndarray | None = None,
 ) -> dict[str, Any]:
-    """Return everything that a page shows of one method besides its scores.
+    """Return everything that figures and pages show of one method besides its scores.
 
     Parameters
     ----------
@@ -195,36 +205,29 @@ def diagnose(
         ``mean_prediction``, ``bins`` and ``uncertainty``, each of the shape of ``y_true``.
     tasks : sequence of str
     confidence_level : float in (0, 1)
+    groups : ndarray of shape (n_samples,), optional
+        As in `reliability`.
 
     Returns
     -------
     dict
-        ``reliability`` and ``histogram``, each a list with what all tasks have together and then
-        each task; ``top_bins``.
+        ``reliability`` and ``risk_coverage`` of all tasks together, by ``uncertainty`` and by
+        ``prediction``, 1 − max p; ``top_bins``.
 
     Examples
     --------
     >>> y, mean = np.array([[0, 1, 0, 1]]), np.array([[0.2, 0.3, 0.6, 0.9]])
     >>> compared = {"mean_prediction": mean, "bins": np.array([[0, 0, 1, 1]]), "uncertainty": mean}
     >>> sorted(diagnose(y, compared, ["cat"], confidence_level=0.95))
-    ['histogram', 'reliability', 'top_bins']
+    ['reliability', 'risk_coverage', 'top_bins']
     """
     mean, uncertainty = compared["mean_prediction"], compared["uncertainty"]
-    parts = [slice(None), *(slice(k, k + 1) for k in range(len(tasks)))]
+    options = {"confidence_level": confidence_level}
+    orders = {"uncertainty": uncertainty, "prediction": np.minimum(mean, 1 - mean)}
     return {
-        "reliability": [
-            reliability(y_true[part], mean[part], confidence_level=confidence_level)
-            for part in parts
-        ],
-        "histogram": [
-            uncertainty_histogram(y_true[part], mean[part], uncertainty[part]) for part in parts
-        ],
+        "reliability": reliability(y_true, mean, groups=groups, **options),
+        "risk_coverage": risk_coverage((mean > 0.5) != (y_true == 1), orders),
         "top_bins": top_bins(
-            y_true,
-            mean,
-            compared["bins"],
-            tasks,
-            uncertainty=uncertainty,
-            confidence_level=confidence_level,
+            y_true, mean, compared["bins"], tasks, uncertainty=uncertainty, **options
         ),
     }
