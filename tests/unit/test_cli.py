@@ -97,6 +97,14 @@ def test_score_uses_everything_that_a_file_holds(capsys, tmp_path):
     assert scores["reported_error"]["estimate"] == pytest.approx(variance, rel=1e-9)
 
 
+def test_the_kind_of_uncertainty_arrives(capsys, npz):
+    kind = {"kind_of_uncertainty": "mutual_information"}
+    _, out, _ = run(capsys, "score", npz, "--kind-of-uncertainty", "mutual_information")
+    assert out == f"{evaluate(Y_TRUE, HYPOTHESES.astype(np.float32), **kind)}\n"
+    assert "EU is the mutual information" in " ".join(out.split())
+    assert "invalid choice" in run(capsys, "score", npz, "--kind-of-uncertainty", "entropy")[2]
+
+
 def test_conclusions_are_bold_on_a_terminal_only(capsys, npz, monkeypatch):
     plain = run(capsys, "score", npz)[1]
     assert "\033" not in plain

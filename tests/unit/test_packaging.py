@@ -173,7 +173,7 @@ def test_the_command_runs_without_anything_else(installed, tmp_path):
     command = installed / "epistemic-calibration"
     printed = call(command, "score", path, "--output", tmp_path / "o.csv", cwd=tmp_path).stdout
     assert printed.startswith("Evaluation of 300 inputs (")
-    assert (tmp_path / "o.csv").read_text().startswith("metric,value,ci_low,ci_high,points\n")
+    assert (tmp_path / "o.csv").read_text().startswith("metric,class,value,ci_low,ci_high,points\n")
     found = json.loads(call(command, "score", path, "--json").stdout)
     assert found["n_hypotheses"] == 5 and found["tece"]["n_bins"] > 1
     no_figure = call(command, "plot", path, "--output", tmp_path / "f.png", check=False)

@@ -35,7 +35,7 @@ COVERAGES = (0.9, 0.8, 0.5)
 _KEPT = tuple(f"kept_error_{round(100 * coverage)}" for coverage in COVERAGES)
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True)
 class RankedErrors:
     """Errors by one order of the inputs, or the difference of two orders.
 
@@ -64,9 +64,6 @@ class RankedErrors:
     excess_aurc: float
     excess_augrc: float
 
-    def __repr__(self) -> str:
-        return f"RankedErrors({_lines(self, '  ')}\n)"
-
 
 @dataclass(frozen=True, repr=False)
 class ErrorRanking:
@@ -94,21 +91,16 @@ class ErrorRanking:
     squared: ErrorRanking | None = None
 
     def __repr__(self) -> str:
-        parts = [f"  error            {summary_line(self.error)}, {self.n_samples} inputs"]
-        for name in ("by_uncertainty", "by_prediction", "difference"):
-            parts.append(f"  {name}{_lines(getattr(self, name), '    ')}")
+        lines = [f"  error            {summary_line(self.error)}, {self.n_samples} inputs"]
+        orders = self.by_uncertainty, self.by_prediction, self.difference
+        for name in (f.name for f in fields(RankedErrors)):
+            eu, doubt, apart = (getattr(order, name) for order in orders)
+            if isinstance(apart, Estimate):
+                values = f"{eu.estimate:.3g}, {doubt.estimate:.3g} by prediction"
+                lines.append(f"  {name:<16} {values}; difference {summary_line(apart)}")
         if self.squared is not None:
-            parts.append(f"  squared {self.squared!r}".replace("\n", "\n  "))
-        return "\n".join(["ErrorRanking(", *parts, ")"])
-
-
-def _lines(ranked: RankedErrors, indent: str) -> str:
-    values = {f.name: getattr(ranked, f.name) for f in fields(ranked)}
-    return "".join(
-        f"\n{indent}{name:<16} "
-        + (summary_line(value) if isinstance(value, Estimate) else f"{value:.4g}")
-        for name, value in values.items()
-    )
+            lines.append(f"  squared {self.squared!r}".replace("\n", "\n  "))
+        return "\n".join(["ErrorRanking(", *lines, ")"])
 
 
 def error_ranking(
