@@ -16,7 +16,7 @@ def needs(plan, dataset):
     packages = ("epistemic_calibration.report.figures", "epistemic_calibration.scoring")
     return Needs(
         Settings(methods=plan.methods_shown(plan.methods(dataset))),
-        {"scores": plan.table_fingerprints(dataset)},
+        {"scores": plan.table_inputs_of(dataset)},
         sources=[path for package in packages for path in registered_files(package)],
     )
 
@@ -26,7 +26,7 @@ def step(job):
 
     from epistemic_calibration.registry import load
     from epistemic_calibration.report._saving import save_figure
-    from epistemic_calibration.workflow.result_files import read_tables
+    from epistemic_calibration.result_files import read_tables
 
     scores = read_tables(job.inputs.scores)
     for stem in dict.fromkeys(Path(path).with_suffix("") for path in job.outputs.figures):

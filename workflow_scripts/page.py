@@ -17,38 +17,30 @@ def needs(plan, page):
 
     package = "epistemic_calibration.report.tables"
     suffixes = [load(package, name).SUFFIX for name in available(package)]
-    datasets, toy = plan.page_contents(page)
-    seeds = plan.config.seeds
-    paper = ("paper_comparison", "claims") if page == "all" else ()
-    drawn = [d for d in datasets if load_encoder(plan.encoding(d).encoder).reconstructs]
-    inputs = {
-        "scores": [f for d in datasets for f in plan.table_fingerprints(d)],
-        "diagnostics": [
-            plan.fingerprint("diagnostics", dataset=d, seed=seeds[0]) for d in datasets
-        ],
-        "tables": [
-            plan.fingerprint(stage, dataset=d)
-            for d in datasets
-            for stage in ("tables", "comparisons", "runtimes")
-        ],
-        "paper": [plan.fingerprint(stage) for stage in paper],
-        "figures": [
-            plan.fingerprint("encoder_figures", dataset=d, seed=seed)
-            for d in drawn
-            for seed in seeds
-        ],
-        "toy": [
-            plan.fingerprint("toy_figures", toy=toy, experiment=experiment)
-            for experiment in (getattr(plan.config, toy) if toy else ())
-        ],
-        "config": plan.fingerprint("resolved_config"),
-    }
+    of_benchmark = page == "benchmark"
+    datasets = plan.config.benchmark if of_benchmark else [page]
+    names = ("scores", "diagnostics", "tables", "paper", "figures", "toy")
+    inputs = {name: {} for name in names}
+    for d in datasets:
+        inputs["scores"] |= plan.table_inputs_of(d)
+        inputs["diagnostics"] |= plan.made_by("diagnostics", dataset=d, seed=plan.seeds(d)[0])
+        inputs["tables"] |= plan.made_by("tables", dataset=d)
+        inputs["tables"] |= plan.made_by("comparisons", dataset=d)
+        if load_encoder(plan.encoding(d).encoder).reconstructs:
+            for seed in plan.encoder_seeds(d):
+                inputs["figures"] |= plan.made_by("encoder_figures", dataset=d, seed=seed)
+    if of_benchmark:
+        for stage in ("paper_comparison", "claims"):
+            inputs["paper"] |= plan.made_by(stage)
+        for experiment in plan.config.toy:
+            inputs["toy"] |= plan.made_by("toy_figures", experiment=experiment)
+    inputs["config"] = plan.made_by("resolved_config")
     settings = Settings(
         datasets={
             d: {
                 "methods": plan.methods_shown(plan.methods(d)),
                 "tasks": list(plan.tasks(d)),
-                "seeds": list(seeds),
+                "seeds": plan.seeds(d),
                 # The name of another data set may begin in the same way.
                 "tables": [d, *(f"{d}{suffix}" for suffix in (*suffixes, "_comparisons"))],
                 "confidence_level": plan.config.datasets[d].scores.confidence_level,
@@ -67,7 +59,7 @@ def step(job):
     from epistemic_calibration.files import write_text
     from epistemic_calibration.report.page._html import Picture
     from epistemic_calibration.report.page.run import DatasetResults, RunResults, run_page
-    from epistemic_calibration.workflow.result_files import read_tables
+    from epistemic_calibration.result_files import read_tables
 
     scores = read_tables(job.inputs.scores)
     read = [json.loads(Path(path).read_text("utf-8")) for path in job.inputs.diagnostics]
@@ -92,15 +84,13 @@ def step(job):
             )
         )
     toy = [Path(path) for path in sorted(job.inputs.toy)]
-    manifest = Path(job.inputs.manifest)
     page = run_page(
         RunResults(
             datasets,
             tables=texts_of(job.inputs.paper),
             pictures=[Picture.read(path, *described_toy(path.stem)) for path in toy],
             config=Path(job.inputs.config).read_text("utf-8"),
-            # Written by the run itself, before its first job.
-            manifest=manifest.read_text("utf-8") if manifest.is_file() else "",
+            manifest="",
         )
     )
     write_text(job.outputs.page, page)
@@ -138,7 +128,6 @@ STAGE = Stage(
     step,
     inputs=("scores*", "diagnostics*", "tables*", "paper*", "figures*", "toy*", "config"),
     outputs=("page",),
-    unchecked=("manifest",),
 )
 
 if __name__ == "__main__":
