@@ -9,6 +9,7 @@ from epistemic_calibration.workflow.stage import Needs, Stage
 class Settings:
     methods: dict[str, dict[str, str]]
     tasks: list[str]
+    one_encoder: bool
     confidence_level: float
     random_state: int
 
@@ -21,6 +22,7 @@ def needs(plan, dataset):
     settings = Settings(
         methods=plan.methods_shown(plan.methods(dataset)),
         tasks=list(plan.tasks(dataset)),
+        one_encoder=plan.has_one_encoder(dataset),
         confidence_level=scores.confidence_level,
         random_state=scores.random_state,
     )
@@ -59,6 +61,7 @@ def step(job):
         job.where["dataset"],
         settings.methods,
         differences=differences,
+        one_encoder=settings.one_encoder,
     )
     table = comparisons_table(results)
     labels = {name: method["label"] for name, method in settings.methods.items()}

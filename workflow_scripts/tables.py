@@ -13,6 +13,7 @@ class Settings:
     task_labels: dict[str, str]
     #: Of each method.
     seeds: dict[str, list[int]]
+    one_encoder: bool
     n_resamples: int
 
 
@@ -24,6 +25,7 @@ def needs(plan, dataset):
         tasks=list(plan.tasks(dataset)),
         task_labels=plan.task_labels(dataset),
         seeds={name: plan.seeds(dataset, name) for name in plan.methods(dataset)},
+        one_encoder=plan.has_one_encoder(dataset),
         n_resamples=plan.score_settings(dataset)["n_resamples"],
     )
     inputs = {

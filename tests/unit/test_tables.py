@@ -753,6 +753,9 @@ def test_tables_say_whether_they_are_of_methods_or_of_trainings():
     assert set(several.cells["group"]) == {"a", ""}
     assert set(several.cells["group_of_these_trainings"]) == {*"abc", ""}
     assert any(note.startswith("Of methods: ") for note in several.notes)
+    assert not any("share one encoder" in note for note in several.notes)
+    shared = made(summary, everything, "cifar10", METHODS, one_encoder=True)
+    assert any("share one encoder" in note for note in shared.notes)
     assert any(note.startswith("Group: methods that share a letter") for note in several.notes)
     assert several.text["SD over trainings"].iloc[0] == "0.0000"
 

@@ -43,6 +43,8 @@ def about_trainings(results: DatasetScores) -> Iterator[str]:
         "Of methods: intervals, groups and comparisons are over test images and trainings, those "
         "with other seeds among them (t distribution, Satterthwaite's degrees of freedom)."
     )
+    if results.one_encoder:
+        yield "All trainings share one encoder: what another one would change is not in intervals."
     if alone:
         yield (
             f"Of one training only: {', '.join(results.labels(alone))}. Intervals are of this "

@@ -136,6 +136,11 @@ class Plan:
         """Return the seed of the encoder whose latents a training uses."""
         return self.seeds(dataset)[0] if self.config.share_encoder else int(seed)
 
+    def has_one_encoder(self, dataset: str) -> bool:
+        """Return whether all trainings on a data set have the latents of one trained encoder."""
+        trained = self.encoding(dataset).encoder != "none"
+        return trained and len(self.encoder_seeds(dataset)) == 1
+
     def encoder_seeds(self, dataset: str) -> list[int]:
         """Return the seeds that the encoder of a data set is trained with."""
         return sorted({self.encoder_seed(dataset, seed) for seed in self.seeds(dataset)})

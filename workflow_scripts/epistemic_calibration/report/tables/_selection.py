@@ -156,6 +156,8 @@ class DatasetScores:
         scores, every seed that any has.
     n_resamples : int, optional
         Label sets that each test by resampling drew.
+    one_encoder : bool, default False
+        Whether all trainings share what encodes the images.
     differences : DataFrame, optional
         Which methods differ in the corrected TECE, as returned by
         `report.comparisons.compare_methods`; None where methods are missing.
@@ -172,6 +174,7 @@ class DatasetScores:
     tasks: Sequence[str] | None = None
     seeds: Mapping[str, Sequence[int]] | None = None
     n_resamples: int | None = None
+    one_encoder: bool = False
     differences: pd.DataFrame | None = None
 
     def __post_init__(self) -> None:
