@@ -413,9 +413,9 @@ def test_a_page_of_any_file_has_the_numbers_of_evaluate(tmp_path, classes, array
     text = output.read_text("utf-8")
     assert said in text and len(text) < 150_000
     given = dict(np.load(path))
-    result = evaluate(given.pop("y_true"), given.pop("hypotheses"), **given)
-    tece = result.classwise.mean if classes else result.tece
-    ends = [100 * max(x, 0) ** 0.5 for x in (tece.estimate, tece.ci_low, tece.ci_high)]
+    frame = evaluate(given.pop("y_true"), given.pop("hypotheses"), **given).to_frame()
+    frame = frame[frame["metric"] == ("tece_classwise" if classes else "tece_corrected")]
+    ends = 100 * np.sqrt(frame[["value", "ci_low", "ci_high"]].clip(lower=0).to_numpy()[0])
     shown = "{:.1f} points [{:.1f}, {:.1f}]".format(max(ends[:2]), *ends[1:])
     assert f"Off by {shown}." in text
     assert text.count("<figure>") >= 3

@@ -4,20 +4,29 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from epistemic_calibration import metrics
-from epistemic_calibration._class_evaluation import ClassEvaluation
-from epistemic_calibration.evaluation import Evaluation, evaluate
+from epistemic_calibration.evaluation import evaluate
 from epistemic_calibration.metrics import Sample
 from epistemic_calibration.metrics._classes import ClassSample
+from epistemic_calibration.metrics.second_order import (
+    Asked,
+    asked_of_uncertainty,
+    curve,
+    halves_of_uncertainty,
+    label_moments,
+)
 from epistemic_calibration.report._diagnostics import diagnose, risk_coverage
 from epistemic_calibration.report._results import DatasetResults
 from epistemic_calibration.report.comparisons import compare_methods
 from epistemic_calibration.report.page.run import RunResults, run_page
 
+_CURVE_BINS = 10
 # What an evaluation of several classes calls the numbers of all of them.
 _NAMES = {"tece_classwise": "tece_corrected", "brier_sum": "brier"}
 
@@ -46,8 +55,6 @@ def files_page(
     ModuleNotFoundError
         If a library of the extra ``page`` is missing.
     """
-    import pandas as pd
-
     first, *others = files
     for name in others:
         for array in ("y_true", "groups"):
@@ -59,33 +66,35 @@ def files_page(
                 )
     options = {"confidence_level": confidence_level, "random_state": random_state}
     rows, diagnostics, warnings, compared = [], {}, [], {}
+    tasks = _Tasks(files[first], [])
     for name, arrays in files.items():
         result = _evaluated(name, arrays, n_bins=n_bins, **options)
-        rows += [{"method": name, **row} for row in _rows(result)]
-        prefix = f"{name}: " if others else ""
-        warnings += [f"{prefix}{warning}" for warning in result.warnings]
-        seen = _seen(result)
-        if seen is not None:
-            y_true, compared[name], tasks = seen
-            diagnostics[name] = _diagnosed(result, *seen)
+        tasks = _Tasks(arrays, [str(c) for c in result.class_names or ()])
+        found = list(_rows(result.to_frame()))
+        warnings += [f"{name}: {w}" if others else w for w in result.warnings]
+        if "tece_corrected" in {row["metric"] for row in found}:
+            compared[name] = tasks.compared(result.n_bins, random_state)
+            diagnostics[name] = tasks.diagnosed(compared[name], confidence_level)
+            if result.reported_error is not None:
+                found += tasks.curve(confidence_level, random_state)
+        rows += [{"method": name, **row} for row in found]
     differences = None
     if len(compared) > 1:
         differences = compare_methods(
-            list(y_true),
+            list(tasks.y_true),
             {name: list(arrays["mean_prediction"]) for name, arrays in compared.items()},
             {name: list(arrays["bins"]) for name, arrays in compared.items()},
             groups=files[first].get("groups"),
             **options,
         )
-    title = first if not others else "Your predictions"
-    scores = pd.DataFrame(rows).assign(dataset=title, seed=random_state, task=None)
+    title = "Your predictions" if others else first
     results = DatasetResults(
         name=title,
-        scores=scores,
+        scores=pd.DataFrame(rows).assign(dataset=title, seed=random_state, task=None),
         methods={name: {"label": name, "family": "active"} for name in files},
         differences=differences,
         diagnostics=diagnostics,
-        tasks=tasks if compared else (),
+        tasks=tasks.names,
         seeds=[random_state],
         confidence_level=confidence_level,
         warnings=warnings,
@@ -93,9 +102,7 @@ def files_page(
     return run_page(RunResults([results]))
 
 
-def _evaluated(
-    name: str, arrays: Mapping[str, np.ndarray], **options: Any
-) -> Evaluation | ClassEvaluation:
+def _evaluated(name: str, arrays: Mapping[str, np.ndarray], **options: Any) -> Any:
     given = dict(arrays)
     axes = {"axes": "nhc"} if given["hypotheses"].ndim == 3 else {}
     try:
@@ -104,88 +111,131 @@ def _evaluated(
         raise ValueError(f"{name}: {error}") from error
 
 
-def _rows(result: Evaluation | ClassEvaluation) -> Iterator[dict[str, Any]]:
-    """Yield scores as a run has them, of all classes together."""
-    frame = result.to_frame()
+def _rows(frame: pd.DataFrame) -> Iterator[dict[str, Any]]:
+    """Yield the numbers of an evaluation as scores of a run, those of all classes together."""
     if "class" in frame:
         frame = frame[frame["class"] == ""]
-    for row in frame.itertuples():
-        name = _NAMES.get(row.metric, row.metric)
-        for end, value in (("", row.value), ("_low", row.ci_low), ("_high", row.ci_high)):
+    frame = frame.assign(metric=frame["metric"].replace(_NAMES)).set_index("metric")
+    for name, row in frame.iterrows():
+        for end, value in (("", row["value"]), ("_low", row["ci_low"]), ("_high", row["ci_high"])):
             if not math.isnan(value):
-                yield {"scope": "all_tasks", "metric": f"{name}{end}", "value": value}
-    tece = result.classwise and result.classwise.mean if _several(result) else result.tece
-    if result.reported_error is None or tece is None:
-        return
-    if result.second_order is None:
-        said, at_most = result.reported_error, result.reducible_at_most.ci_high
-        low = said.ci_low / at_most if at_most > 0 else math.inf
-        high = said.ci_high / tece.ci_low if tece.ci_low > 0 else math.inf
-        for end, value in (("least", low), ("most", high)):
-            yield {"scope": "all_tasks", "metric": f"reported_share_at_{end}", "value": value}
-    yield from _curve(result)
+                yield _row(f"{name}{end}", value)
+    needed = {"reported_error", "reducible_error_at_most", "tece_corrected"}
+    known = {"reported_share_at_least", "reducible_error"}
+    if needed <= set(frame.index) and not known & set(frame.index):
+        said, tece = frame.loc["reported_error"], frame.loc["tece_corrected"]
+        at_most = frame.loc["reducible_error_at_most", "ci_high"]
+        for end, value, error in (
+            ("least", said["ci_low"], at_most),
+            ("most", said["ci_high"], tece["ci_low"]),
+        ):
+            yield _row(f"reported_share_at_{end}", value / error if error > 0 else math.inf)
 
 
-def _curve(result: Evaluation | ClassEvaluation) -> Iterator[dict[str, Any]]:
-    from epistemic_calibration import _class_evaluation_plot, _evaluation_plot
-
-    of = _class_evaluation_plot if _several(result) else _evaluation_plot
-    curve = of.size_curve(result, result._inputs)
-    if result.second_order is None:
-        names = {"uncertainty": curve.uncertainty, "at_most": curve.ci_high}
-        names["at_least"] = np.zeros_like(curve.ci_high)
-        prefix = "bounds_curve"
-    else:
-        prefix, names = "curve", {"uncertainty": curve.uncertainty, "error": curve.error}
-        names |= {"error_low": curve.ci_low, "error_high": curve.ci_high}
-    for name, values in names.items():
-        for number, value in enumerate(values):
-            metric = f"{prefix}_{name}"
-            yield {"scope": "bin", "bin": number, "metric": metric, "value": float(value)}
+def _row(metric: str, value: float, number: int | None = None) -> dict[str, Any]:
+    scope = "all_tasks" if number is None else "bin"
+    return {"scope": scope, "bin": number, "metric": metric, "value": float(value)}
 
 
-def _several(result: Evaluation | ClassEvaluation) -> bool:
-    return isinstance(result, ClassEvaluation)
+@dataclass(frozen=True)
+class _Tasks:
+    """A file as the question of its label, or of each of several classes against the others."""
 
+    arrays: Mapping[str, np.ndarray]
+    class_names: list[str]
 
-def _seen(
-    result: Evaluation | ClassEvaluation,
-) -> tuple[np.ndarray, dict[str, np.ndarray], list[str]] | None:
-    """Return labels and what `diagnose` needs, a row for each class against all others."""
-    sample = result._inputs.sample
-    if _several(result):
-        tasks = list(result.class_names)
-        samples = [
-            Sample((sample.y == c).astype(np.uint8), sample.hypotheses[:, :, c])
-            for c in range(len(tasks))
+    @property
+    def names(self) -> list[str]:
+        return self.class_names if self.several else [""]
+
+    @property
+    def several(self) -> bool:
+        return len(self.class_names) > 2
+
+    @property
+    def samples(self) -> list[Sample]:
+        y, hypotheses = self.arrays["y_true"], self.arrays["hypotheses"]
+        if not self.several:
+            hypotheses = hypotheses[:, :, 1] if hypotheses.ndim == 3 else hypotheses
+            reported = self.arrays.get("epistemic_uncertainty")
+            return [Sample(y, hypotheses, epistemic_uncertainty=reported)]
+        of_classes = ClassSample(y, hypotheses)
+        return [
+            Sample((of_classes.y == c).astype(np.uint8), of_classes.hypotheses[:, :, c])
+            for c in range(of_classes.n_classes)
         ]
-        known = result.classwise is not None
-    else:
-        tasks, samples, known = [""], [sample], result.tece is not None
-    if not known:
+
+    @property
+    def y_true(self) -> np.ndarray:
+        return np.stack([sample.y for sample in self.samples])
+
+    @property
+    def exchangeable(self) -> bool:
+        return bool(self.arrays.get("exchangeable", True))
+
+    def counts(self) -> tuple[list[np.ndarray], np.ndarray] | None:
+        """Return how many labels of an input each question has for it, and how many in all."""
+        if "label_counts" in self.arrays:
+            counts = self.arrays["label_counts"]
+            return list(counts.T if self.several else counts.T[1:]), counts.sum(axis=1)
+        if "n_positive" in self.arrays:
+            return [self.arrays["n_positive"]], self.arrays["n_labels"]
         return None
-    draws = result.exchangeable and samples[0].reported is None and result.n_hypotheses > 1
-    factor = metrics.finite_draws_factor(result.n_hypotheses) if draws else 1.0
-    bins = {"n_bins": result.n_bins, "binning": "nested", "random_state": result.random_state}
-    compared = {
-        "mean_prediction": np.stack([s.mean for s in samples]),
-        "bins": np.stack([s.bins(**bins) for s in samples]),
-        "uncertainty": np.stack([factor * s.uncertainty for s in samples]),
-    }
-    return np.stack([s.y for s in samples]), compared, tasks
 
+    def compared(self, n_bins: int, random_state: int) -> dict[str, np.ndarray]:
+        """Return what `diagnose` needs, a row for each question."""
+        samples = self.samples
+        n_hypotheses = samples[0].hypotheses.shape[1]
+        draws = self.exchangeable and samples[0].reported is None and n_hypotheses > 1
+        factor = metrics.finite_draws_factor(n_hypotheses) if draws else 1.0
+        bins = {"n_bins": n_bins, "binning": "nested", "random_state": random_state}
+        return {
+            "mean_prediction": np.stack([s.mean for s in samples]),
+            "bins": np.stack([s.bins(**bins) for s in samples]),
+            "uncertainty": np.stack([factor * s.uncertainty for s in samples]),
+        }
 
-def _diagnosed(
-    result: Evaluation | ClassEvaluation,
-    y_true: np.ndarray,
-    compared: Mapping[str, np.ndarray],
-    tasks: list[str],
-) -> dict[str, Any]:
-    inputs, level = result._inputs, result.confidence_level
-    found = diagnose(y_true, compared, tasks, confidence_level=level, groups=inputs.groups)
-    if isinstance(inputs.sample, ClassSample):
-        # An error is a wrong class, not a wrong answer to one of the questions.
-        mean = compared["mean_prediction"]
-        orders = {"uncertainty": compared["uncertainty"].sum(axis=0), "prediction": -mean.max(0)}
-        found["risk_coverage"] = risk_coverage(inputs.sample.top != inputs.sample.y, orders)
-    return found
+    def diagnosed(self, compared: Mapping[str, np.ndarray], level: float) -> dict[str, Any]:
+        groups = self.arrays.get("groups")
+        found = diagnose(self.y_true, compared, self.names, confidence_level=level, groups=groups)
+        if self.several:
+            # An error is a wrong class, not a wrong answer to one of the questions.
+            mean = compared["mean_prediction"]
+            wrong = self.y_true[mean.argmax(axis=0), np.arange(mean.shape[1])] == 0
+            orders = {"uncertainty": compared["uncertainty"].sum(axis=0)}
+            orders["prediction"] = -mean.max(axis=0)
+            found["risk_coverage"] = risk_coverage(wrong, orders)
+        return found
+
+    def curve(self, level: float, random_state: int) -> Iterator[dict[str, Any]]:
+        """Yield the error of all questions in bins of EU, or its upper bound, the Brier score."""
+        samples, counts = self.samples, self.counts()
+        index = np.arange(len(samples[0].y))
+        groups = self.arrays.get("groups", index)
+        options = {"exchangeable": self.exchangeable, "random_state": random_state}
+        asked = []
+        for place, sample in enumerate(samples):
+            if counts is None:
+                key, compared = halves_of_uncertainty(
+                    sample.hypotheses, epistemic_uncertainty=sample.reported, **options
+                )
+                asked.append(Asked(key, (sample.y - sample.mean) ** 2, compared, index))
+                continue
+            first, second, kept = label_moments(counts[0][place], counts[1])
+            kept = np.flatnonzero(kept)
+            reported = None if sample.reported is None else sample.reported[kept]
+            rows = sample.hypotheses[kept]
+            asked.append(asked_of_uncertainty(first, second, rows, reported, *options.values()))
+        if counts is not None:
+            groups = groups[kept]
+        found = curve(asked, groups, min(_CURVE_BINS, max(1, len(groups) // 20)), level)
+        names = {"uncertainty": found.uncertainty}
+        if counts is None:
+            prefix = "bounds_curve"
+            names |= {"at_least": np.zeros_like(found.ci_high), "at_most": found.ci_high}
+        else:
+            prefix = "curve"
+            names |= {"error": found.error, "error_low": found.ci_low, "error_high": found.ci_high}
+        for name, values in names.items():
+            for number, value in enumerate(values):
+                yield _row(f"{prefix}_{name}", value, number)
