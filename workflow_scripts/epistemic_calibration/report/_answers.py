@@ -198,8 +198,9 @@ def sentences(found: pd.DataFrame) -> Iterator[str]:
     else:
         best = judged.loc[judged["kept"].idxmin()]
         kept, of_all = (_digits(best[name], name) for name in ("kept", "error"))
+        what, who = ("Fewest errors", f"{best['label']}, ") if len(judged) > 1 else ("Errors", "")
         yield (
-            f"Fewest errors when the 10{_SPACE}% of largest EU are set aside: {best['label']}, "
+            f"{what} when the 10{_SPACE}% of largest EU are set aside: {who}"
             f"{kept} instead of {of_all}{_SPACE}%."
         )
     low, high = judged["kept_difference_low"], judged["kept_difference_high"]

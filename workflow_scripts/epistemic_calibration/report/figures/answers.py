@@ -207,4 +207,4 @@ def _errors_kept(ax: Axes, found: pd.DataFrame, heights: pd.Series) -> None:
     by = found["kept_by_prediction"]
     ax.plot(by, heights, "|", color=INK, ms=9, mew=1.3, zorder=5, **mark)
     from_zero(ax, found[["error", "kept", "kept_high"]], least=0.1)
-    ax.set_xlabel("Errors, %: ○ all inputs\n● 90 % of least EU\n❘ 90 % of least 1 − max p")
+    ax.set_xlabel("Errors, %: ○ all inputs\n● 90 % by EU\n❘ 90 % by 1 − max p")
