@@ -264,7 +264,7 @@ def _notes(found: pd.DataFrame, results: DatasetResults) -> Iterator[str]:
             + (" With one label per input it is known between bounds only." if bounded else "")
         )
     if found["slope"].notna().any():
-        yield "Slope: 1 where the error grows as the uncertainty does, 0 where it does not."
+        yield "Slope of the squared error on EU: 1 where it grows as EU does, 0 where it does not."
     if found["error"].notna().any():
         yield (
             f"Errors kept at 90{_SPACE}%: among the inputs that are left when the 10{_SPACE}% of "
@@ -311,7 +311,8 @@ def _digits(value: float, name: str) -> str:
     """Return a number in the digits that its column has."""
     if not math.isfinite(value):
         return MISSING if math.isnan(value) else "∞" if value > 0 else "−∞"
-    digits = {"points": 1, "slope": 2, "brier": 4}.get(name, 1 if abs(value) < 9.95 else 0)
+    large = abs(value) >= 9.95
+    digits = {"points": 1, "slope": 0 if large else 2, "brier": 4}.get(name, 0 if large else 1)
     if name.startswith(("error", "kept")):
         digits = 2 if abs(value) < 0.95 else 1
     if name.startswith("share") and abs(value) >= 1000:

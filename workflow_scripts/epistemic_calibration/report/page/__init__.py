@@ -1,6 +1,6 @@
-"""Pages: one self-contained HTML file of a run, of a file of predictions, or of two runs.
+"""Pages: one self-contained HTML file of a run, or of files of predictions.
 
-`run_page` makes the page of a run from its results, `predictions.predictions_page` that of a file
-of predictions, and `two_runs.two_runs_page` that of two folders of results. Charts are Vega-Lite,
-tables DataTables; both come along, so that a page needs no network.
+`run.run_page` makes the page of a run from its results, `files.files_page` that of files of
+predictions, which it turns into such results. Figures are SVG made by matplotlib; a page needs no
+network, and shows its answer without scripts.
 """
