@@ -26,6 +26,7 @@ from epistemic_calibration.metrics import (
     SecondOrderError,
 )
 from epistemic_calibration.metrics._classes import ClassSample
+from epistemic_calibration.metrics._groups import distinct_inputs
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -264,7 +265,8 @@ def evaluate_classes(
     """
     n, n_hypotheses, n_classes = sample.hypotheses.shape
     n_groups, n_units = units_of(groups, n)
-    bins, _ = numbers_of_bins(n_bins, n_units)
+    first, _ = distinct_inputs(sample.hypotheses, groups)
+    bins, _ = numbers_of_bins(n_bins, len(np.arange(n)[first]))
     options = {"confidence_level": level, "random_state": random_state, "groups": groups}
     error = sample.error()
     brier = np.square(error).sum(axis=1)

@@ -14,6 +14,7 @@ from epistemic_calibration._evaluation_text import in_points, inputs_of, interva
 from epistemic_calibration.evaluation import LEAST_SAMPLES, numbers_of_bins, units_of
 from epistemic_calibration.metrics import CorrectedError, ErrorDifference
 from epistemic_calibration.metrics._classes import ClassSample
+from epistemic_calibration.metrics._groups import distinct_inputs, nested_bins_of_groups
 
 
 @dataclass(frozen=True, repr=False)
@@ -122,11 +123,16 @@ def compare(
     if n_units < LEAST_SAMPLES:
         units = "inputs" if groups is None else "groups"
         raise ValueError(f"a comparison takes {LEAST_SAMPLES} {units} or more, got {n_units}")
-    n_bins, _ = numbers_of_bins(n_bins, n_units)
+    n_inputs = [
+        len(np.arange(n)[distinct_inputs(p["hypotheses"], groups)[0]]) for p in predictors.values()
+    ]
+    n_bins, _ = numbers_of_bins(n_bins, min(n_inputs))
     tasks = {name: _tasks(p, n_classes) for name, p in predictors.items()}
     bins = {
         name: [
             task.bins(n_bins=n_bins, binning="nested", random_state=random_state)
+            if groups is None
+            else nested_bins_of_groups(task, groups, n_bins, random_state)[1]
             for task in of_predictor
         ]
         for name, of_predictor in tasks.items()

@@ -22,6 +22,7 @@ from epistemic_calibration.metrics import (
 )
 from epistemic_calibration.metrics._classes import ClassSample
 from epistemic_calibration.metrics._clusters import mean_of_groups
+from epistemic_calibration.metrics._groups import distinct_inputs, nested_bins_of_groups
 from epistemic_calibration.metrics._validation import (
     check_fraction,
     check_positive_integer,
@@ -304,8 +305,9 @@ def evaluate(
         The hypotheses are draws from the law that the method means; False where they are that
         law, as in `metrics.second_order_error`.
     n_bins : int, optional
-        Bins of the corrected TECE; the EECE then has twice as many. By default a bin has 20
-        inputs or more, and there are at most 50; that of the EECE has 10, and at most 100.
+        Bins of the corrected TECE, of which finer ones are used where these see more; the EECE
+        has twice as many. By default a bin has 20 inputs or more (copies in a group are one), and
+        there are at most 50; that of the EECE has 10, and at most 100.
     confidence_level : float in (0, 1), default 0.95
     random_state : int, default 0
         Seed of K-means, of the labels that tests redraw, and of folds and halves.
@@ -392,7 +394,9 @@ metrics.second_order_error : the estimates one by one.
         both = to_label_counts(label_counts, (n, 2))
         n_positive, n_labels = both[:, 1], both.sum(axis=1)
     counts = _check_counts(n_positive, n_labels, n)
-    bins = numbers_of_bins(n_bins, n_units)
+    # Intervals and tests are of groups, bins of inputs, of which copies are one.
+    n_inputs = len(np.arange(n)[distinct_inputs(sample.hypotheses, of_samples)[0]])
+    bins = numbers_of_bins(n_bins, n_inputs)
     seed = {"random_state": random_state}
     exchangeable = bool(exchangeable)
 
@@ -410,8 +414,10 @@ metrics.second_order_error : the estimates one by one.
         )
         eece = metrics.decompose_eece(sample, n_bins=bins[1], **seed)
         nested = sample.bins(n_bins=bins[0], binning="nested", **seed)
+        if of_samples is not None:
+            nested = nested_bins_of_groups(sample, of_samples, bins[0], random_state)[1]
         tests["epistemic_calibration"], tests["mean_calibration"] = calibration_tests(
-            sample, bins=nested, n_mean_bins=min(10, n_units // 10), **seed, **clusters
+            sample, bins=nested, n_mean_bins=min(10, max(1, n_inputs // 10)), **seed, **clusters
         )
         if reported_error is not None and of_samples is None:
             tests["epistemic_independence"] = metrics.epistemic_independence_test(sample, **seed)
