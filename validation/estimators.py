@@ -205,7 +205,9 @@ def compare(jobs: int, repeats: int, *, n: int = 4000, h: int = 20) -> pd.DataFr
 
 def bias_one(name: str, n: int, m: int, h: int, repeat: int) -> list[dict]:
     sample = PREDICTORS[name].draw(n, h, generator("bias", name, n, h, repeat))
-    result = metrics.corrected_epistemic_calibration_error(sample.y, sample.hypotheses, n_bins=m)
+    result = metrics.corrected_epistemic_calibration_error(
+        sample.y, sample.hypotheses, n_bins=m, adaptive=False
+    )
     return [
         {
             "predictor": name,
@@ -409,6 +411,40 @@ def recalibrate(jobs: int, repeats: int, *, n: int = 4000) -> pd.DataFrame:
     return table.assign(n_samples=n, n_repeats=repeats)
 
 
+def steps_one(steps: str, n_steps: int, n: int, size: float, repeat: int) -> list[dict]:
+    """Predictions that are off by ``size``, up and down in steps of Δ, of their spread, or not."""
+    rng = generator("steps", steps, n_steps, n, repeat)
+    mean, rank = rng.uniform(size, 1 - size, n), rng.random(n)
+    noise = rng.standard_normal((n, 10))
+    noise -= noise.mean(axis=1, keepdims=True)
+    noise /= np.abs(noise).max(axis=1, keepdims=True)
+    hypotheses = mean[:, None] + noise * (0.2 + 0.6 * rank[:, None]) * size
+    spread = hypotheses.std(axis=1) / np.sqrt(mean * (1 - mean))
+    position = {
+        "mean": (mean - size) / (1 - 2 * size),
+        "spread": spread.argsort().argsort() / n,
+    }.get(steps, np.zeros(n))
+    sign = np.where(np.floor(n_steps * position) % 2 == 0, 1, -1) * (steps != "none")
+    y = (rng.random(n) < mean + size * sign).astype(float)
+    tece = size**2 * (steps != "none")
+    row = {"steps": steps, "n_steps": n_steps, "n_samples": n, "tece": tece}
+    for name, adaptive in (("fixed", False), ("finer", True)):
+        found = metrics.corrected_epistemic_calibration_error(y, hypotheses, adaptive=adaptive)
+        row |= {
+            f"{name}_estimate": found.estimate,
+            f"{name}_covers": found.ci_low <= tece <= found.ci_high,
+            f"{name}_low_above": found.ci_low > tece,
+        }
+    return [row | {"refined": found.refined, "n_bins": found.n_bins}]
+
+
+def resolution(jobs: int, repeats: int, *, size: float = 0.08) -> pd.DataFrame:
+    cases = [("none", 1), ("mean", 10), ("mean", 40), ("mean", 80), ("spread", 20)]
+    tasks = [(*case, n, size, k) for n in (2000, 10_000) for case in cases for k in range(repeats)]
+    groups = run(jobs, steps_one, tasks).groupby(["steps", "n_steps", "n_samples"], sort=False)
+    return groups.mean().reset_index().assign(n_repeats=repeats)
+
+
 def plot_comparison(table: pd.DataFrame, path: Path) -> None:
     import matplotlib.pyplot as plt
 
@@ -490,7 +526,7 @@ def main() -> None:
     parser.add_argument(
         "--only",
         nargs="+",
-        default=["compare", "bias", "coverage", "tasks", "tests", "recalibrate"],
+        default=["compare", "bias", "coverage", "tasks", "tests", "recalibrate", "resolution"],
         help="experiments to run",
     )
     args = parser.parse_args()
@@ -503,6 +539,7 @@ def main() -> None:
         "tasks": lambda: tasks(jobs, 4 if quick else 150),
         "tests": lambda: tests(jobs, 4 if quick else 200, 2 if quick else 40),
         "recalibrate": lambda: recalibrate(jobs, 1 if quick else 10),
+        "resolution": lambda: resolution(jobs, 2 if quick else 100),
     }
     plots = {"compare": plot_comparison, "bias": plot_bias, "tests": plot_power}
     unknown = set(args.only) - set(experiments)
