@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,10 +24,12 @@ from epistemic_calibration.metrics import (
     CorrectedError,
     Estimate,
     HypothesisTest,
+    Sample,
     SecondOrderError,
 )
 from epistemic_calibration.metrics._classes import ClassSample
-from epistemic_calibration.metrics._groups import distinct_inputs
+from epistemic_calibration.metrics._classwise import worst_class as error_of_worst
+from epistemic_calibration.metrics._groups import distinct_inputs, nested_bins_of_groups
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -281,31 +284,32 @@ def evaluate_classes(
     y, rows = sample.y, sample.hypotheses
     if n_units >= LEAST_SAMPLES:
         classwise = metrics.classwise_epistemic_calibration_error(y, rows, n_bins=bins, **options)
-        task = metrics.top_label_task(y, rows, n_bins=bins, random_state=random_state)
-        of_top = {"bins": task.bins, "groups": groups}
-        top_label = metrics.corrected_epistemic_calibration_error(
-            task.y_true, task.hypotheses, confidence_level=level, **of_top
+        top_label = metrics.top_label_epistemic_calibration_error(y, rows, n_bins=bins, **options)
+        task = metrics.top_label_task(
+            y, rows, n_bins=bins, groups=groups, random_state=random_state
         )
-        joint = metrics.assign_class_bins(rows, n_bins=bins, random_state=random_state)
-        canonical = metrics.canonical_epistemic_calibration_error(y, rows, bins=joint, **options)
+        canonical = metrics.canonical_epistemic_calibration_error(y, rows, n_bins=bins, **options)
+        canonical = _at_least(canonical, top_label)
+        canonical = _at_least(canonical, classwise.mean, n_classes)
         tests = {
             "top_label": metrics.epistemic_calibration_test(
-                task.y_true, task.hypotheses, random_state=random_state, **of_top
+                task.y_true,
+                task.hypotheses,
+                bins=task.bins,
+                groups=groups,
+                random_state=random_state,
             ),
             "canonical": metrics.canonical_epistemic_calibration_test(
-                y, rows, bins=joint, groups=groups, random_state=random_state
+                y, rows, n_bins=bins, groups=groups, random_state=random_state
             ),
         }
         k = int(np.argmax([of_class.estimate for of_class in classwise.classes]))
         worst_class = class_names[k]
-        worst = metrics.corrected_epistemic_calibration_error(
-            (y == k).astype(int),
-            rows[:, :, k],
-            n_bins=bins,
-            groups=groups,
-            random_state=random_state,
-            confidence_level=1 - (1 - level) / n_classes,
-        )
+        of_worst = Sample((y == k).astype(int), rows[:, :, k])
+        nested = of_worst.bins(n_bins=bins, binning="nested", random_state=random_state)
+        if groups is not None:
+            nested = nested_bins_of_groups(of_worst, groups, bins, random_state)[1]
+        worst = error_of_worst(of_worst.y, of_worst.mean, nested, groups, level, n_classes)
     if reported_error is not None and counts is not None:
         kept = counts.sum(axis=1) >= 2
         n_kept = int(kept.sum()) if groups is None else len(np.unique(groups[kept]))
@@ -340,6 +344,17 @@ def evaluate_classes(
         warnings=tuple(_warnings(sample, class_names, top_label, counts, second_order)),
         _inputs=ClassInputs(sample, counts, groups),
     )
+
+
+def _at_least(joint: CorrectedError, part: CorrectedError, times: int = 1) -> CorrectedError:
+    """Return the joint error, no less than a part of it that is surely above 0."""
+    if part.ci_low == 0:
+        return joint
+    ends = {
+        name: max(getattr(joint, name), times * getattr(part, name))
+        for name in ("estimate", "ci_low", "ci_high")
+    }
+    return dataclasses.replace(joint, **ends)
 
 
 def _warnings(

@@ -85,7 +85,7 @@ def on_mean(e: ClassEvaluation) -> str:
     rejected = {name: test.p_value <= alpha for name, test in e.tests.items()}
     top, joint, each = e.top_label, e.canonical, e.classwise.mean
     said = []
-    if top.ci_low > 0 and rejected["top_label"]:
+    if top.ci_low > 0 and (rejected["top_label"] or top.refined):
         much = f"right in {100 * e.accuracy.estimate:.1f} %, claimed in {100 * e.confidence:.1f} %"
         tendency = "on average "
         if e.confidence > e.accuracy.ci_high:
@@ -98,8 +98,8 @@ def on_mean(e: ClassEvaluation) -> str:
         )
     else:
         said.append(
-            f"The predicted class cannot be told from calibrated with {inputs_of(e)} (off by up to "
-            f"{points(top.ci_high)} points)"
+            f"No error of the predicted class is seen with {inputs_of(e)} (up to "
+            f"{points(top.ci_high)} points of what the bins see)"
         )
     if each.ci_low > 0:
         worst = ""
@@ -109,11 +109,12 @@ def on_mean(e: ClassEvaluation) -> str:
     if joint.ci_low > 0 and rejected["canonical"]:
         said.append(f"all jointly by {_about(joint)}, as far as the bins see")
     elif rejected["canonical"]:
-        said.append("all jointly are not calibrated, by the test")
+        said.append("all jointly are off, by the test")
     elif each.ci_low <= 0:
         said.append(
-            f"nor is an error of single classes or of all jointly seen, of which less than "
-            f"{points(joint.minimum_detectable)} points would often go unseen"
+            f"nor is one of single classes or of all jointly, of which less than "
+            f"{points(joint.minimum_detectable)} points would often go unseen, and what cancels in "
+            f"each of {joint.n_bins:,} bins always"
         )
     return "; ".join(said) + "."
 

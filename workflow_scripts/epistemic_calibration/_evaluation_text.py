@@ -107,12 +107,18 @@ def on_mean(e: Evaluation) -> str:
     if e.tece is None:
         return too_few(e)
     tece, p = e.tece, e.tests["epistemic_calibration"].p_value
-    rejected = p <= 1 - e.confidence_level
-    unseen = f"an error of less than {points(tece.minimum_detectable)} points would often go unseen"
+    # Finer bins are used only where labels show that these see more: that is a test, too.
+    rejected = p <= 1 - e.confidence_level or tece.refined
+    unseen = (
+        f"an error of less than {points(tece.minimum_detectable)} points would often go unseen, "
+        f"and one of any size that cancels in each of {tece.n_bins:,} bins always"
+    )
     if tece.ci_low > 0 and rejected:
+        where = f", as {tece.n_bins:,} bins see it" if tece.refined else ""
         return (
             f"The predictions are off by about {points(tece.estimate)} points "
-            f"({points(tece.ci_low)} to {points(tece.ci_high)}, root mean square), {_part(e)}."
+            f"({points(tece.ci_low)} to {points(tece.ci_high)}, root mean square{where}), "
+            f"{_part(e)}."
         )
     if tece.ci_low > 0 or rejected:
         interval = "excludes 0" if tece.ci_low > 0 else "reaches 0"
@@ -121,8 +127,8 @@ def on_mean(e: Evaluation) -> str:
             f"p = {p_value(p)}; {unseen}."
         )
     return (
-        f"No miscalibration can be told from 0 with {inputs_of(e)}; it may be up to "
-        f"{points(tece.ci_high)} points, and {unseen}."
+        f"No miscalibration is seen with {inputs_of(e)}; what the bins see may be up to "
+        f"{points(tece.ci_high)} points, {unseen}."
     )
 
 

@@ -28,8 +28,17 @@ def resolved_bins(sample: Sample, n_bins: int, seed: int) -> tuple[np.ndarray, n
     The number is 0 where the bins are those of ``n_bins``.
     """
     fine = sample.bins(n_bins=n_bins, binning="nested", random_state=seed)
-    coarse = coarse_bins(sample.mean, n_bins)
-    finer = finer_bins(sample.mean, sample.variance, coarse, fine)
+    return refined(sample, coarse_bins(sample.mean, n_bins), fine)
+
+
+def refined(
+    sample: Sample,
+    coarse: np.ndarray,
+    fine: np.ndarray,
+    others: Sequence[tuple[np.ndarray, np.ndarray]] = (),
+) -> tuple[np.ndarray, np.ndarray, int]:
+    """Return the same of any coarse and fine bins, finer ones, and others."""
+    finer = [*finer_bins(sample.mean, sample.variance, coarse, fine), *others]
     chosen = resolved(sample.y, sample.mean, [(coarse, fine), *finer])
     return (*finer[chosen - 1], len(finer)) if chosen else (coarse, fine, 0)
 

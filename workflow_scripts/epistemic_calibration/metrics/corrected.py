@@ -141,10 +141,9 @@ def corrected_epistemic_calibration_error(
         above are not used.
     adaptive : bool, default True
         Whether ``nested`` bins give way to finer ones, of 8 samples or more on average, where
-        these see significantly more (at 1 %, all of them together). TECE is so estimated at a
-        resolution that the labels support (Lee et al., 2023). Bins that are given, other
-        partitions, and bins of samples in groups stay as they are. For comparisons, take
-        False: an error is then looked for at the same resolution everywhere.
+        these see significantly more (at 1 %, all together): TECE at a resolution that the labels
+        support (Lee et al., 2023). Not so with bins that are given, other partitions, or groups.
+        For comparisons take False, the same resolution everywhere.
     groups : array-like of shape (n_samples,), optional
         Which samples belong together: copies of an image, patches of a patient. Samples must be
         independent otherwise, and all of them without it: c copies of each add c − 1 noise
@@ -197,8 +196,9 @@ def corrected_epistemic_calibration_error(
     groups = groups_of_samples(groups, len(sample))
     if bins is None and binning == "nested" and (adaptive or groups is not None):
         _, labels, n_looked_at = _nested(sample, n_bins, random_state, groups, adaptive=adaptive)
-        found = corrected_over_bins(sample.y, sample.mean, labels, level, groups)
-        return _refined(found, sample, labels, n_looked_at)
+        if groups is not None:
+            return corrected_over_bins(sample.y, sample.mean, labels, level, groups)
+        return corrected_of_choice(sample, labels, level, n_looked_at)
     labels = sample.bins(n_bins=n_bins, binning=binning, random_state=random_state, given=bins)
     return corrected_over_bins(sample.y, sample.mean, labels, level, groups)
 
@@ -265,15 +265,16 @@ def split_epistemic_calibration_error(
     if n_pairs != len(np.unique(fine)):
         raise ValueError(f"bins are not nested in those of the row mean for n_bins={n_bins}")
     coarse = np.unique(coarse, return_inverse=True)[1]
-    total = corrected_over_bins(sample.y, sample.mean, fine, level, of_samples)
     of_mean = corrected_over_bins(sample.y, sample.mean, coarse, level, of_samples)
     if of_samples is None:
+        total = corrected_of_choice(sample, fine, level, n_looked_at)
         dependence = _difference(sample.y, sample.mean, coarse, fine, total, of_mean)
     else:
+        total = corrected_over_bins(sample.y, sample.mean, fine, level, of_samples)
         dependence = _difference_over_groups(
             sample.y, sample.mean, coarse, fine, of_samples, total, of_mean
         )
-    return ErrorSplit(_refined(total, sample, fine, n_looked_at), of_mean, dependence)
+    return ErrorSplit(total, of_mean, dependence)
 
 
 def _nested(
@@ -294,14 +295,14 @@ def _nested(
     return coarse_bins(sample.mean, n_bins), fine, 0
 
 
-def _refined(
-    found: CorrectedError, sample: Sample, labels: np.ndarray, n_looked_at: int
+def corrected_of_choice(
+    sample: Sample, labels: np.ndarray, level: float, n_looked_at: int
 ) -> CorrectedError:
-    """Return the error with an interval that allows for the choice of its bins, if any."""
+    """Return the error over bins, with an interval that allows for their choice, if any."""
+    found = corrected_over_bins(sample.y, sample.mean, labels, level)
     if n_looked_at == 0:
         return found
-    level = 1 - (1 - found.confidence_level) / n_looked_at
-    wide = corrected_over_bins(sample.y, sample.mean, labels, level)
+    wide = corrected_over_bins(sample.y, sample.mean, labels, 1 - (1 - level) / n_looked_at)
     return dataclasses.replace(found, ci_low=wide.ci_low, ci_high=wide.ci_high, refined=True)
 
 
@@ -442,13 +443,8 @@ def _difference(
     calibrated_variance = pair_variance(
         ordered_pairs(f.noise, f.noise_squared), ordered_pairs(c.noise, c.noise_squared)
     )
-    third_cumulant = _third_cumulant(
-        in_fine,
-        in_coarse,
-        parent,
-        f.noise,
-        np.bincount(fine, mean * (1 - mean) * (1 - 2 * mean))[f.used],
-    )
+    third = np.bincount(fine, mean * (1 - mean) * (1 - 2 * mean))[f.used]
+    third_cumulant = _third_cumulant(in_fine, in_coarse, parent, f.noise, third)
     share = f.n / c.n[parent]
     noise_of_difference = f.s2 / f.n * (1 - 2 * share) + (coarse_noise / c.n**2)[parent]
     deviation = (f.error - c.error[parent]) ** 2 - noise_of_difference
@@ -487,9 +483,7 @@ def _third_cumulant(
     """
     scaled = in_fine * noise
     powers = (noise, scaled * noise, scaled**2 * noise, scaled**3, third)
-    v, xv, xxv, cubes, m = (
-        np.bincount(parent, weights=p, minlength=len(in_coarse)) for p in powers
-    )
+    v, xv, xxv, cubes, m = (np.bincount(parent, p, len(in_coarse)) for p in powers)
     traces = cubes - 3 * in_coarse * xxv + 3 * in_coarse**2 * v * xv - (in_coarse * v) ** 3
     own = (in_fine - in_coarse[parent]) ** 3 + in_coarse[parent] ** 3
     return float(8 * traces.sum() + 4 * (own @ third**2 - in_coarse**3 @ m**2))
