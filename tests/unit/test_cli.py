@@ -114,7 +114,7 @@ def test_conclusions_are_bold_on_a_terminal_only(capsys, npz, monkeypatch):
     coloured = run(capsys, "score", npz)[1]
     assert re.sub(r"\033\[\d*m", "", coloured) == plain
     first, second = (line for line in coloured.splitlines()[2:4])
-    assert first.startswith("\033[1m→ The probabilities") and second.startswith("\033[1m  ")
+    assert first.startswith("\033[1m→ No error") and second.startswith("\033[1m  ")
     assert "\033[1m1 Are the probabilities" not in coloured
     monkeypatch.setenv("NO_COLOR", "1")
     assert run(capsys, "score", npz)[1] == plain

@@ -151,7 +151,7 @@ def test_dependence_is_told_from_miscalibration():
 def test_absence_of_evidence_is_told():
     found = evaluate(np.arange(500) % 2, np.full((500, 4), 0.5))
     unseen = 100 * math.sqrt(found.tece.minimum_detectable)
-    assert "cannot be told from right with 500 inputs" in found.judgement["mean"]
+    assert "No error of the probabilities is seen with 500 inputs" in found.judgement["mean"]
     assert f"an error of less than {unseen:.1f} points" in found.judgement["mean"]
     assert f"least that can be seen       {unseen:.1f} points" in str(found)
 

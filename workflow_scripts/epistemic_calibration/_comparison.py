@@ -26,6 +26,7 @@ from epistemic_calibration.evaluation import Evaluation, plain
 from epistemic_calibration.metrics import ErrorDifference, Estimate
 from epistemic_calibration.metrics._classes import ClassSample
 from epistemic_calibration.metrics._clusters import mean_of_groups
+from epistemic_calibration.metrics._groups import nested_bins_of_groups
 from epistemic_calibration.metrics.ranking import difference_kept, errors_and_doubt
 
 
@@ -198,7 +199,12 @@ def compare(evaluations: Mapping[str, Evaluation]) -> Comparison:
         [task.y for task in tasks[first]],
         {name: [task.mean for task in of_predictor] for name, of_predictor in tasks.items()},
         {
-            name: [t.bins(n_bins=n_bins, binning="nested", random_state=seed) for t in of_predictor]
+            name: [
+                t.bins(n_bins=n_bins, binning="nested", random_state=seed)
+                if groups is None
+                else nested_bins_of_groups(t, groups, n_bins, seed)[1]
+                for t in of_predictor
+            ]
             for name, of_predictor in tasks.items()
         },
         random_state=seed,

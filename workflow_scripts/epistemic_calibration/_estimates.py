@@ -11,9 +11,11 @@ from typing import Any
 import numpy as np
 
 from epistemic_calibration import metrics
-from epistemic_calibration.metrics import EECEParts, Estimate, Sample
+from epistemic_calibration.metrics import CorrectedError, EECEParts, Estimate, Sample
 from epistemic_calibration.metrics._classes import ClassSample
+from epistemic_calibration.metrics._classwise import worst_class
 from epistemic_calibration.metrics._clusters import mean_of_groups, ratio_of_means
+from epistemic_calibration.metrics._groups import distinct_inputs, nested_bins_of_groups
 from epistemic_calibration.metrics._label_counts import label_moments
 from epistemic_calibration.metrics._validation import check_positive_integer
 from epistemic_calibration.metrics.controls import control_estimates
@@ -73,6 +75,12 @@ class Evaluated:
         return np.arange(len(self.sample.y)) if self.groups is None else self.groups
 
     @property
+    def n_distinct(self) -> int:
+        """Number of inputs, of which copies in a group are one: bins are of them."""
+        first, _ = distinct_inputs(self.sample.hypotheses, self.groups)
+        return len(np.arange(len(self.sample.y))[first])
+
+    @property
     def are_draws(self) -> bool:
         """Whether EU is of draws, so that it is smaller than the error of their mean."""
         return self.exchangeable and getattr(self.sample, "reported", None) is None
@@ -110,7 +118,7 @@ def two_classes(inputs: Evaluated, n_bins: int | None) -> dict[str, Any]:
     """Return the attributes of an `Evaluation` of labels 0 and 1."""
     sample, own, groups, level = inputs.sample, inputs.prediction, inputs.groups, inputs.level
     n_groups, n_units = units_of(groups, len(sample))
-    bins = numbers_of_bins(n_bins, n_units)
+    bins = numbers_of_bins(n_bins, inputs.n_distinct)
     seed = {"random_state": inputs.random_state}
     found: dict[str, Any] = {"tests": {}}
     judged = sample
@@ -125,9 +133,13 @@ def two_classes(inputs: Evaluated, n_bins: int | None) -> dict[str, Any]:
         split = metrics.split_epistemic_calibration_error(
             judged, n_bins=bins[0], confidence_level=level, groups=groups, **seed
         )
-        nested = judged.bins(n_bins=bins[0], binning="nested", **seed)
+        if groups is None:
+            nested = judged.bins(n_bins=bins[0], binning="nested", **seed)
+        else:
+            nested = nested_bins_of_groups(judged, groups, bins[0], inputs.random_state)[1]
+        n_mean_bins = min(10, max(1, inputs.n_distinct // 10))
         of_law, of_mean = calibration_tests(
-            judged, bins=nested, n_mean_bins=min(10, n_units // 10), groups=groups, **seed
+            judged, bins=nested, n_mean_bins=n_mean_bins, groups=groups, **seed
         )
         found |= {
             "tece": split.total,
@@ -182,7 +194,7 @@ def several_classes(inputs: Evaluated, names: list[str], n_bins: int | None) -> 
     sample, groups, level = inputs.sample, inputs.groups, inputs.level
     n, _, n_classes = sample.hypotheses.shape
     n_groups, n_units = units_of(groups, n)
-    bins, _ = numbers_of_bins(n_bins, n_units)
+    bins, _ = numbers_of_bins(n_bins, inputs.n_distinct)
     options = {"confidence_level": level, "random_state": inputs.random_state, "groups": groups}
     found: dict[str, Any] = {"tests": {}}
     if n_units >= LEAST_SAMPLES:
@@ -221,38 +233,46 @@ def _calibration_of_classes(
     sample: ClassSample, names: list[str], bins: int, options: dict[str, Any]
 ) -> dict[str, Any]:
     y, rows, groups, seed = sample.y, sample.hypotheses, options["groups"], options["random_state"]
-    level = options["confidence_level"]
+    of_inputs = {"groups": groups, "random_state": seed}
     each = metrics.classwise_epistemic_calibration_error(y, rows, n_bins=bins, **options)
-    task = metrics.top_label_task(y, rows, n_bins=bins, random_state=seed)
-    of_top = {"bins": task.bins, "groups": groups}
-    joint = metrics.assign_class_bins(rows, n_bins=bins, random_state=seed)
+    top = metrics.top_label_epistemic_calibration_error(y, rows, n_bins=bins, **options)
+    task = metrics.top_label_task(y, rows, n_bins=bins, **of_inputs)
+    joint = metrics.canonical_epistemic_calibration_error(y, rows, n_bins=bins, **options)
+    joint = _at_least(_at_least(joint, top), each.mean, len(names))
     k = int(np.argmax([of_class.estimate for of_class in each.classes]))
+    of_worst = Sample((y == k).astype(int), rows[:, :, k])
+    if groups is None:
+        nested = of_worst.bins(n_bins=bins, binning="nested", random_state=seed)
+    else:
+        nested = nested_bins_of_groups(of_worst, groups, bins, seed)[1]
+    level = options["confidence_level"]
     return {
         "tece": each.mean,
         "tece_of_classes": dict(zip(names, each.classes, strict=True)),
-        "top_label": metrics.corrected_epistemic_calibration_error(
-            task.y_true, task.hypotheses, confidence_level=level, **of_top
-        ),
-        "canonical": metrics.canonical_epistemic_calibration_error(y, rows, bins=joint, **options),
+        "top_label": top,
+        "canonical": joint,
         "worst_class": names[k],
-        # It was chosen from all.
-        "worst": metrics.corrected_epistemic_calibration_error(
-            (y == k).astype(int),
-            rows[:, :, k],
-            n_bins=bins,
-            groups=groups,
-            random_state=seed,
-            confidence_level=1 - (1 - level) / len(names),
-        ),
+        "worst": worst_class(of_worst.y, of_worst.mean, nested, groups, level, len(names)),
         "tests": {
             "top_label_calibration": metrics.epistemic_calibration_test(
-                task.y_true, task.hypotheses, random_state=seed, **of_top
+                task.y_true, task.hypotheses, bins=task.bins, **of_inputs
             ),
             "canonical_calibration": metrics.canonical_epistemic_calibration_test(
-                y, rows, bins=joint, groups=groups, random_state=seed
+                y, rows, n_bins=bins, **of_inputs
             ),
         },
     }
+
+
+def _at_least(joint: CorrectedError, part: CorrectedError, times: int = 1) -> CorrectedError:
+    """Return the joint error, no less than a part of it that is surely above 0."""
+    if part.ci_low == 0:
+        return joint
+    ends = {
+        name: max(getattr(joint, name), times * getattr(part, name))
+        for name in ("estimate", "ci_low", "ci_high")
+    }
+    return dataclasses.replace(joint, **ends)
 
 
 def _of_uncertainty(

@@ -178,10 +178,15 @@ def on_mean(e: Evaluation) -> str:
     if e.n_classes > 2:
         return _on_classes(e)
     tece, p = e.tece, e.tests["epistemic_calibration"].p_value
-    rejected = p <= 1 - e.confidence_level
-    unseen = f"an error of less than {points(tece.minimum_detectable)} points would often go unseen"
+    # Finer bins are used only where labels show that these see more: that is a test, too.
+    rejected = p <= 1 - e.confidence_level or tece.refined
+    unseen = (
+        f"an error of less than {points(tece.minimum_detectable)} points would often go unseen, "
+        f"and one of any size that cancels in each of {tece.n_bins:,} bins always"
+    )
     if tece.ci_low > 0 and rejected:
-        return f"The probabilities are off by about {_about(tece, ' points')}{_part(e)}."
+        where = f", as {tece.n_bins:,} bins see it" if tece.refined else ""
+        return f"The probabilities are off by about {_about(tece, ' points')}{where}{_part(e)}."
     if tece.ci_low > 0 or rejected:
         interval = "excludes 0" if tece.ci_low > 0 else "reaches 0"
         return (
@@ -189,8 +194,8 @@ def on_mean(e: Evaluation) -> str:
             f"p {p_value(p, '=')}; {unseen}."
         )
     return (
-        f"The probabilities cannot be told from right with {inputs_of(e)}; they may be off by up "
-        f"to {points(tece.ci_high)} points, and {unseen}."
+        f"No error of the probabilities is seen with {inputs_of(e)}; what the bins see may be up "
+        f"to {points(tece.ci_high)} points, {unseen}."
     )
 
 
@@ -239,7 +244,7 @@ def _on_classes(e: Evaluation) -> str:
     rejected = {name: test.p_value <= alpha for name, test in e.tests.items()}
     top, joint, each = e.top_label, e.canonical, e.tece
     said = []
-    seen = top.ci_low > 0 and rejected["top_label_calibration"]
+    seen = top.ci_low > 0 and (rejected["top_label_calibration"] or top.refined)
     if seen:
         much = f"right in {percent(e.accuracy.estimate)}, claimed in {percent(e.confidence)}"
         tendency = "on average "
@@ -253,8 +258,8 @@ def _on_classes(e: Evaluation) -> str:
         )
     else:
         said.append(
-            f"The probability of the predicted class cannot be told from right with "
-            f"{inputs_of(e)} (off by up to {points(top.ci_high)} points)"
+            f"No error of the predicted class is seen with {inputs_of(e)} (up to "
+            f"{points(top.ci_high)} points of what the bins see)"
         )
     if each.ci_low > 0:
         worst = ""
@@ -268,7 +273,8 @@ def _on_classes(e: Evaluation) -> str:
     elif each.ci_low <= 0:
         start = "of single classes or of all jointly no error is seen"
         said.append(
-            f"{start}; less than {points(joint.minimum_detectable)} points would often go unseen"
+            f"{start}; less than {points(joint.minimum_detectable)} points would often go unseen, "
+            f"and what cancels in each of {joint.n_bins:,} bins always"
         )
     return "; ".join(said) + "."
 

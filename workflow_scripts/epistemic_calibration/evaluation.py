@@ -369,8 +369,9 @@ groups, class_names, axes, exchangeable
         What ``epistemic_uncertainty`` is, or what of the hypotheses orders the inputs. The size is
         always that of a variance.
     n_bins : int, optional
-        Bins of the corrected TECE; the EECE then has twice as many. By default a bin has 20
-        inputs or more, and there are at most 50; that of the EECE has 10, and at most 100.
+        Bins of the corrected TECE, of which finer ones are used where these see more; the EECE
+        has twice as many. By default a bin has 20 inputs or more (copies in a group are one), and
+        there are at most 50; that of the EECE has 10, and at most 100.
     confidence_level : float in (0, 1), default 0.95
     random_state : int, default 0
         Seed of K-means, of the labels that tests redraw, and of folds and halves.

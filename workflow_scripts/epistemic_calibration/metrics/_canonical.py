@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from epistemic_calibration.metrics._bins import hidden_variance
-from epistemic_calibration.metrics._class_cumulants import canonical_cumulants, label_variance
 from epistemic_calibration.metrics._classes import ClassSample
 from epistemic_calibration.metrics._groups import GroupedBins, form_of_pairs, group_sums
 from epistemic_calibration.metrics._interval import (
+    Cumulants,
     grown_cumulants,
     noise_of_bins,
     smallest_detectable,
 )
 from epistemic_calibration.metrics._validation import BLOCK_SIZE
+from epistemic_calibration.metrics._within_bins import NO_GAIN, Gain
 from epistemic_calibration.metrics.corrected import CorrectedError, result_of_form
 from epistemic_calibration.metrics.eece import BinStatistics, EECEParts
 from epistemic_calibration.metrics.hypothesis_tests import HypothesisTest
@@ -36,15 +37,21 @@ class _Bin(NamedTuple):
     squared_error: float  # mean of e_i·e_k over ordered pairs
     plug_in: float  # ‖mean e‖²
     noise: float  # tr(T), T the sum of diag(Δ_i) − Δ_i Δ_iᵀ
+    noise_of_pairs: float  # tr(T²) less the same of every sample
+    noise_cubed: float  # about tr(T³) of three different samples
     pair_variance: float  # tr(Σ²)
     variance_in_error: float  # gᵀΣg, g the mean of e
     variance_in_noise: float  # tr(Σ²)/tr(Σ), the same for unit vectors g that lie as the noise
 
 
 def canonical_over_bins(
-    sample: ClassSample, labels: np.ndarray, level: float, groups: np.ndarray | None = None
+    sample: ClassSample,
+    labels: np.ndarray,
+    level: float,
+    groups: np.ndarray | None = None,
+    gain: Gain = NO_GAIN,
 ) -> CorrectedError:
-    """Return the corrected canonical error of checked bins and groups.
+    """Return the corrected canonical error of checked bins and groups, with what is seen in them.
 
     Raises
     ------
@@ -52,7 +59,7 @@ def canonical_over_bins(
         If every sample, or group, is alone in its bin, or pairs of groups are too many.
     """
     if groups is not None:
-        return _over_groups(sample, labels, groups, level)
+        return _over_groups(sample, labels, groups, level, gain)
     blocks = list(_blocks(sample, labels))
     n_one_class = sum(len(y) for _, _, y in blocks if (y == y[0]).all())
     parts = [_of_bin(*block, n_one_class) for block in blocks]
@@ -67,19 +74,51 @@ def canonical_over_bins(
     directions = b.variance_in_error / mass if mass > 0 else b.variance_in_noise
     slope = float(4 * (w**2 / b.n) @ directions)
     return result_of_form(
-        estimate=estimate,
+        estimate=estimate + gain.estimate,
         plug_in=float(w @ b.plug_in),
         noise_floor=float(w @ (b.noise / b.n**2)),
-        variance_at_zero=variance_at_zero,
-        # Each call costs a second with many classes, and no more digits are ever shown.
-        minimum_detectable=smallest_detectable(
-            canonical_cumulants(sample.mean, labels), level, rtol=1e-4
-        ),
+        variance_at_zero=variance_at_zero + gain.variance,
+        minimum_detectable=smallest_detectable(_cumulants(sample.mean, labels, b), level),
         slope=slope,
         dropped_mass=1 - n_samples / len(labels),
         n_bins=len(parts),
         level=level,
     )
+
+
+def _cumulants(mean: np.ndarray, labels: np.ndarray, b: _Bin) -> Cumulants:
+    """Return the cumulants of the estimate of labels that are Categorical(Δ), or off by t."""
+    share = b.n / b.n.sum() / (b.n * (b.n - 1.0))
+    used = np.bincount(labels)[labels] > 1
+    p, direction = mean[used], less_certain(mean[used], 0.0)[1]
+    along = np.sum(p * direction**2) - np.sum(np.sum(p * direction, axis=1) ** 2)
+    return grown_cumulants(
+        noise_of_bins(label_variance(mean), labels),
+        float(2 * share**2 @ b.noise_of_pairs),
+        float(8 * share**3 @ b.noise_cubed),
+        float(4 * along / b.n.sum() ** 2),
+    )
+
+
+def less_certain(mean: np.ndarray, t: float) -> tuple[np.ndarray, np.ndarray]:
+    """Return laws at the distance √t of Δ, away from the predicted class, and the directions."""
+    n_classes = mean.shape[1]
+    top = mean.argmax(axis=1)[:, None]
+    largest = np.take_along_axis(mean, top, axis=1)
+    others = 1 - largest
+    # Where the others have nothing they gain alike.
+    direction = np.full(mean.shape, 1 / (n_classes - 1))
+    np.divide(mean, others, out=direction, where=others > 1e-9)
+    np.put_along_axis(direction, top, -1.0, axis=1)
+    direction /= np.linalg.norm(direction, axis=1, keepdims=True)
+    step = -np.sqrt(t) * np.take_along_axis(direction, top, axis=1)
+    scale = np.divide(np.minimum(step, largest), step, out=np.ones_like(step), where=step > 0)
+    return np.clip(mean + np.sqrt(t) * scale * direction, 0, 1), direction
+
+
+def label_variance(mean: np.ndarray) -> Callable[[float], np.ndarray]:
+    """Return the trace of the covariance of labels of the laws of `less_certain`, by t."""
+    return lambda t: 1 - np.square(less_certain(mean, t)[0]).sum(axis=1)
 
 
 def _blocks(
@@ -101,6 +140,9 @@ def _of_bin(error: np.ndarray, mean: np.ndarray, y: np.ndarray, n_one_class: int
 
     total = np.diag(mean.sum(axis=0)) - mean.T @ mean
 
+    norm, cubes = np.einsum("nc,nc->n", mean, mean), np.sum(mean**3)
+    own = float(norm.sum() - 2 * cubes + norm @ norm)
+
     residual = error - g
     seen = residual.T @ residual / (n - 1)
     used = _at_least_hidden(seen, total / n, y, n_one_class)
@@ -116,6 +158,8 @@ def _of_bin(error: np.ndarray, mean: np.ndarray, y: np.ndarray, n_one_class: int
         squared_error=squared_error,
         plug_in=float(g @ g),
         noise=float(np.trace(total)),
+        noise_of_pairs=float(np.vdot(total, total)) - own,
+        noise_cubed=float(np.vdot(total @ total, total)) * (n - 1) * (n - 2) / n**2,
         pair_variance=max(pair_variance, 0.0),
         variance_in_error=variance_in_error,
         variance_in_noise=max(pair_variance, 0.0) / trace if trace > 0 else 0.0,
@@ -140,7 +184,7 @@ def _at_least_hidden(
 
 
 def _over_groups(
-    sample: ClassSample, labels: np.ndarray, groups: np.ndarray, level: float
+    sample: ClassSample, labels: np.ndarray, groups: np.ndarray, level: float, gain: Gain
 ) -> CorrectedError:
     """Return the sum over classes of the errors from pairs of different groups.
 
@@ -190,10 +234,10 @@ def _over_groups(
         even,
     )
     return result_of_form(
-        estimate=float(np.sum(squares @ b.w)),
+        estimate=float(np.sum(squares @ b.w)) + gain.estimate,
         plug_in=float(np.sum(error**2 @ b.w)),
         noise_floor=float(b.w @ (traces / b.n**2)),
-        variance_at_zero=variance_at_zero,
+        variance_at_zero=variance_at_zero + gain.variance,
         minimum_detectable=smallest_detectable(cumulants, level),
         slope=slope,
         third_cumulant=third_cumulant,

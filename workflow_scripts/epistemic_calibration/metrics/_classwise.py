@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
@@ -9,14 +10,19 @@ from typing import Generic, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike
 
+from epistemic_calibration.metrics._bins import Bins
 from epistemic_calibration.metrics._classes import ClassSample, check_class_hypotheses
 from epistemic_calibration.metrics._contributions import contributions
+from epistemic_calibration.metrics._groups import distinct_inputs, groups_of_samples
+from epistemic_calibration.metrics._interval import chi_square_quantile, invert, skewness_of
 from epistemic_calibration.metrics._label_counts import label_moments
 from epistemic_calibration.metrics._validation import check_bins
 from epistemic_calibration.metrics.binning import Binning, assign_bins
 from epistemic_calibration.metrics.corrected import (
     CorrectedError,
     corrected_epistemic_calibration_error,
+    corrected_over_bins,
+    cumulants_over_bins,
 )
 from epistemic_calibration.metrics.law_error import Draws
 from epistemic_calibration.metrics.over_tasks import mean_corrected_error
@@ -110,7 +116,8 @@ def classwise_epistemic_calibration_error(
     True
     """
     sample = ClassSample(y_true, hypotheses)
-    partitions = _bins_of_classes(sample, n_bins, binning, random_state, bins)
+    of_samples = groups_of_samples(groups, len(sample.y))
+    partitions = _bins_of_classes(sample, n_bins, binning, random_state, bins, of_samples)
     labels = [(sample.y == c).astype(np.intp) for c in range(sample.n_classes)]
     return Classwise(
         mean=mean_corrected_error(
@@ -133,6 +140,35 @@ def classwise_epistemic_calibration_error(
             for c in range(sample.n_classes)
         ),
     )
+
+
+def worst_class(
+    y: np.ndarray,
+    mean: np.ndarray,
+    labels: np.ndarray,
+    groups: np.ndarray | None,
+    level: float,
+    n_classes: int,
+) -> CorrectedError:
+    """Return the error over checked bins of the class that has the largest of ``n_classes``.
+
+    The interval allows for that (Bonferroni). So far out, the estimate is not normal: without
+    groups, the lower end has its skewness, and at least its variance, where predictions are right.
+    """
+    level = 1 - (1 - level) / n_classes
+    found = corrected_over_bins(y, mean, labels, level, groups)
+    if groups is not None or found.ci_low == 0:
+        return found
+    b = Bins(y, mean, labels)
+    at_zero = float(b.w**2 @ (2 * b.s2**2 / b.pairs))
+    slope = (found.standard_error**2 - at_zero) / found.estimate
+    variance, third_cumulant = cumulants_over_bins(y, mean, labels, None)(0.0)
+    variance, low = max(variance, at_zero), found.ci_low
+    for _ in range(3):
+        skewness = skewness_of(third_cumulant, variance + slope * low)
+        z = chi_square_quantile(0.5 + level / 2, skewness)
+        low = invert(found.estimate, variance, slope, z)[0]
+    return dataclasses.replace(found, ci_low=min(low, found.ci_low))
 
 
 def classwise_second_order_error(
@@ -239,14 +275,15 @@ def _bins_of_classes(
     binning: Binning,
     random_state: int,
     given: Sequence[ArrayLike] | None,
+    groups: np.ndarray | None,
 ) -> list[np.ndarray]:
     _check_number_of_bins(given, sample.n_classes)
     if given is not None:
         return [check_bins(labels, n_samples=len(sample.y)) for labels in given]
+    first, copy = distinct_inputs(sample.hypotheses, groups)
+    options = {"n_bins": n_bins, "binning": binning, "random_state": random_state}
     return [
-        assign_bins(
-            sample.hypotheses[:, :, c], n_bins=n_bins, binning=binning, random_state=random_state
-        )
+        assign_bins(sample.hypotheses[first, :, c], **options)[copy]
         for c in range(sample.n_classes)
     ]
 

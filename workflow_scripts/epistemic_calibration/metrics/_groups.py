@@ -8,6 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from epistemic_calibration.metrics._bins import variance_of_one_class
+from epistemic_calibration.metrics._sample import Sample
+from epistemic_calibration.metrics.binning import coarse_bins, group_equal_rows
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -49,6 +51,30 @@ def groups_of_samples(groups: ArrayLike | None, n_samples: int) -> np.ndarray | 
         return None
     labels = check_groups(groups, np.ones(n_samples, dtype=bool))
     return labels if labels.max() + 1 < n_samples else None
+
+
+def distinct_inputs(
+    hypotheses: np.ndarray, groups: np.ndarray | None
+) -> tuple[np.ndarray | slice, np.ndarray | slice]:
+    """Return one sample of each row of hypotheses in a group, and of which each sample is a copy.
+
+    Bins are made of these: copies would else be bins of their own, of one group.
+    """
+    if groups is None:
+        return slice(None), slice(None)
+    rows = group_equal_rows(hypotheses.reshape(len(hypotheses), -1))
+    keys = groups * (rows.max() + 1) + rows
+    return np.unique(keys, return_index=True, return_inverse=True)[1:]
+
+
+def nested_bins_of_groups(
+    sample: Sample, groups: np.ndarray, n_bins: int, seed: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return coarse and fine ``nested`` bins of the `distinct_inputs`."""
+    first, copy = distinct_inputs(sample.hypotheses, groups)
+    once = Sample(sample.y[first], sample.hypotheses[first])
+    fine = once.bins(n_bins=n_bins, binning="nested", random_state=seed)
+    return coarse_bins(once.mean, n_bins)[copy], fine[copy]
 
 
 def group_sums(

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from epistemic_calibration.metrics._classes import ClassSample
+from epistemic_calibration.metrics._groups import distinct_inputs
 from epistemic_calibration.metrics._validation import check_bins, check_positive_integer
 from epistemic_calibration.metrics.binning import assign_bins, merge_singletons
 
@@ -83,10 +84,15 @@ def class_bins(
     binning: ClassBinning,
     random_state: int,
     given: ArrayLike | None = None,
+    groups: np.ndarray | None = None,
 ) -> np.ndarray:
     """Return `assign_class_bins` of a checked sample, or the bins ``given``, checked."""
     if given is not None:
         return check_bins(given, n_samples=len(sample.hypotheses))
+    if groups is not None:
+        first, copy = distinct_inputs(sample.hypotheses, groups)
+        once = ClassSample(None, sample.hypotheses[first])
+        return class_bins(once, n_bins=n_bins, binning=binning, random_state=random_state)[copy]
     n_bins = check_positive_integer(n_bins, name="n_bins")
     if binning == "kmeans":
         flat = sample.hypotheses.reshape(len(sample.hypotheses), -1)

@@ -9,7 +9,11 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import ArrayLike
 
-from epistemic_calibration.metrics._groups import GroupedBins, groups_of_samples
+from epistemic_calibration.metrics._groups import (
+    GroupedBins,
+    groups_of_samples,
+    nested_bins_of_groups,
+)
 from epistemic_calibration.metrics._regression import less_block_means, neighbours, spline_basis
 from epistemic_calibration.metrics._sample import Sample, as_sample
 from epistemic_calibration.metrics._validation import (
@@ -98,6 +102,9 @@ def epistemic_calibration_test(
     0.001
     """
     sample = as_sample(y_true, hypotheses)
+    groups = groups_of_samples(groups, len(sample))
+    if groups is not None and bins is None and binning == "nested":
+        bins = nested_bins_of_groups(sample, groups, n_bins, random_state)[1]
     labels = sample.bins(n_bins=n_bins, binning=binning, random_state=random_state, given=bins)
     return _calibration_tests(sample, [labels], groups, n_resamples, random_state)[0]
 

@@ -19,18 +19,22 @@ from epistemic_calibration.metrics._canonical import (
     canonical_redraw_test,
 )
 from epistemic_calibration.metrics._classes import ClassSample
-from epistemic_calibration.metrics._groups import groups_of_samples
+from epistemic_calibration.metrics._groups import distinct_inputs, groups_of_samples
+from epistemic_calibration.metrics._resolution import refined
+from epistemic_calibration.metrics._sample import Sample
 from epistemic_calibration.metrics._validation import (
     check_bins,
     check_fraction,
     check_positive_integer,
     check_uncertainty,
 )
+from epistemic_calibration.metrics._within_bins import NO_GAIN, gain_of_classes
 from epistemic_calibration.metrics.binning import Binning, assign_bins
 from epistemic_calibration.metrics.class_binning import ClassBinning, class_bins
 from epistemic_calibration.metrics.corrected import (
     CorrectedError,
     corrected_epistemic_calibration_error,
+    corrected_of_choice,
 )
 from epistemic_calibration.metrics.eece import EECEParts
 from epistemic_calibration.metrics.hypothesis_tests import HypothesisTest
@@ -65,6 +69,7 @@ def top_label_task(
     binning: Binning = "nested",
     random_state: int = 0,
     bins: ArrayLike | None = None,
+    groups: ArrayLike | None = None,
 ) -> TopLabelTask:
     """Return whether the predicted class is right, as a task of which binary metrics can be had.
 
@@ -73,10 +78,13 @@ def top_label_task(
     y_true, hypotheses
         As in :func:`classwise_epistemic_calibration_error`.
     n_bins, binning, random_state
-        As in :func:`assign_bins`. Every predicted class has its share of the bins, at least
-        one.
+        As in :func:`assign_bins`. Every predicted class has ``n_bins``, as far as there are 20 of
+        its inputs for each, or else 8, which tell spreads apart, as far as there are 10; and
+        no less than its share of ``n_bins`` in all.
     bins : array-like of int, shape (n_samples,), optional
         Bins made before, which must not depend on labels; they are divided by predicted class.
+    groups : array-like of shape (n_samples,), optional
+        As in :func:`corrected_epistemic_calibration_error`: bins are made of what is not a copy.
 
     Raises
     ------
@@ -108,19 +116,42 @@ def top_label_task(
     rows = np.take_along_axis(sample.hypotheses, predicted[:, None, None], axis=2)[:, :, 0]
     n_bins = check_positive_integer(n_bins, name="n_bins")
     if bins is None:
-        labels = np.empty(n_samples, dtype=np.intp)
-        for c in np.unique(predicted):
-            inside = predicted == c
-            labels[inside] = assign_bins(
-                rows[inside],
-                n_bins=max(1, round(n_bins * np.count_nonzero(inside) / n_samples)),
-                binning=binning,
-                random_state=random_state,
-            )
+        first, copy = distinct_inputs(sample.hypotheses, groups_of_samples(groups, n_samples))
+        of_class = np.bincount(predicted[first])
+        share = np.round(n_bins * of_class / of_class.sum()).astype(int)
+        most = np.maximum(np.minimum(n_bins, of_class // 20), np.minimum(8, of_class // 10))
+        share = np.maximum(np.maximum(share, np.minimum(n_bins, most)), 1)
+        labels = _bins_of_predicted(rows[first], predicted[first], share, binning, random_state)[
+            copy
+        ]
     else:
         labels = check_bins(bins, n_samples=n_samples)
     labels = np.unique(predicted * (labels.max() + 1) + labels, return_inverse=True)[1]
     return TopLabelTask((sample.y == predicted).astype(np.intp), rows, predicted, labels)
+
+
+def _bins_of_predicted(
+    rows: np.ndarray, predicted: np.ndarray, n_bins: np.ndarray, binning: Binning, seed: int
+) -> np.ndarray:
+    """Return bins within each predicted class, which has its own number of them."""
+    labels = np.empty(len(rows), dtype=np.intp)
+    for c in np.unique(predicted):
+        inside = predicted == c
+        labels[inside] = assign_bins(
+            rows[inside], n_bins=int(n_bins[c]), binning=binning, random_state=seed
+        )
+    return np.unique(predicted * (labels.max() + 1) + labels, return_inverse=True)[1]
+
+
+def _resolved_top_label(task: TopLabelTask, n_bins: int, level: float, seed: int) -> CorrectedError:
+    """Return the error over the bins of a task, or over others that see significantly more.
+
+    Others are finer ones, and those of all predicted classes together.
+    """
+    sample, predicted = Sample(task.y_true, task.hypotheses), task.predicted
+    together = sample.bins(n_bins=n_bins, binning="nested", random_state=seed)
+    _, labels, n_looked_at = refined(sample, predicted, task.bins, [(predicted, together)])
+    return corrected_of_choice(sample, labels, level, n_looked_at)
 
 
 def top_label_epistemic_calibration_error(
@@ -131,6 +162,7 @@ def top_label_epistemic_calibration_error(
     binning: Binning = "nested",
     random_state: int = 0,
     bins: ArrayLike | None = None,
+    adaptive: bool = True,
     groups: ArrayLike | None = None,
     confidence_level: float = 0.95,
 ) -> CorrectedError:
@@ -144,6 +176,10 @@ def top_label_epistemic_calibration_error(
     ----------
     y_true, hypotheses, n_bins, binning, random_state, bins
         As in :func:`top_label_task`.
+    adaptive : bool, default True
+        Whether ``nested`` bins give way to others where these see significantly more, as in
+        :func:`corrected_epistemic_calibration_error`: finer ones, or those of all predicted
+        classes together, which see what these have in common.
     groups : array-like of shape (n_samples,), optional
         As in :func:`corrected_epistemic_calibration_error`.
     confidence_level : float in (0, 1), default 0.95
@@ -175,8 +211,17 @@ def top_label_epistemic_calibration_error(
     (True, 2)
     """
     task = top_label_task(
-        y_true, hypotheses, n_bins=n_bins, binning=binning, random_state=random_state, bins=bins
+        y_true,
+        hypotheses,
+        n_bins=n_bins,
+        binning=binning,
+        random_state=random_state,
+        bins=bins,
+        groups=groups,
     )
+    level = check_fraction(confidence_level, name="confidence_level")
+    if adaptive and bins is None and groups is None and binning == "nested":
+        return _resolved_top_label(task, n_bins, level, random_state)
     return corrected_epistemic_calibration_error(
         task.y_true,
         task.hypotheses,
@@ -194,6 +239,7 @@ def canonical_epistemic_calibration_error(
     binning: ClassBinning = "nested",
     random_state: int = 0,
     bins: ArrayLike | None = None,
+    adaptive: bool = True,
     groups: ArrayLike | None = None,
     confidence_level: float = 0.95,
 ) -> CorrectedError:
@@ -202,6 +248,13 @@ def canonical_epistemic_calibration_error(
     In a bin, (‖Σe‖² − Σ‖e‖²)/(n(n−1)) has mean ‖E[e | bin]‖² whatever n is. Its variance, of a
     U-statistic, is 4gᵀΣg/n + 2tr(Σ²)/(n(n−1)), g the mean and Σ the covariance of e in the bin.
     As of one class, bins can hide error but not invent it.
+
+    Bins in a space of many classes are wide. What they hide is E‖δ‖², with δ the deviation of
+    E[e | Π] from its mean in the bin; of that, the mean of g·(2e − g) is a lower bound for any g
+    of mean 0 in each bin that was fitted on other samples (Perez-Lebel et al., 2023). It is added,
+    with g a boosted ridge regression, of 5 folds: temperature and boldness by spread, a bias and
+    a slope of each class (vector scaling), and mixing of classes. Where there is nothing to find,
+    g is 0.
 
     Parameters
     ----------
@@ -212,6 +265,8 @@ def canonical_epistemic_calibration_error(
     bins : array-like of int, shape (n_samples,), optional
         Bins made before; they must not depend on ``y_true``. Then the three arguments above are
         not used.
+    adaptive : bool, default True
+        Whether to add what the regression sees within bins, unless these are given.
     groups : array-like of shape (n_samples,), optional
         As in :func:`corrected_epistemic_calibration_error`.
     confidence_level : float in (0, 1), default 0.95
@@ -219,7 +274,7 @@ def canonical_epistemic_calibration_error(
     Returns
     -------
     CorrectedError
-        A sum over classes: for two, everything is twice what
+        A sum over classes: for two, and bins that are given, everything is twice what
         :func:`corrected_epistemic_calibration_error` has for either over the same bins, but for
         ``minimum_detectable``, which agrees within a tenth. It is that of predicted classes
         that are less probable than predicted, in favour of the others in proportion.
@@ -237,7 +292,8 @@ def canonical_epistemic_calibration_error(
     References
     ----------
     Vaicenavicius et al., 2019, "Evaluating model calibration in classification" (canonical
-    calibration); Kumar, Liang and Ma, 2019, "Verified uncertainty calibration" (correction).
+    calibration); Kumar, Liang and Ma, 2019, "Verified uncertainty calibration" (correction);
+    Perez-Lebel, Le Morvan and Varoquaux, 2023, "Beyond calibration" (within bins).
 
     Examples
     --------
@@ -255,10 +311,19 @@ def canonical_epistemic_calibration_error(
     """
     sample = ClassSample(y_true, hypotheses)
     level = check_fraction(confidence_level, name="confidence_level")
+    of_samples = groups_of_samples(groups, len(sample.y))
     labels = class_bins(
-        sample, n_bins=n_bins, binning=binning, random_state=random_state, given=bins
+        sample,
+        n_bins=n_bins,
+        binning=binning,
+        random_state=random_state,
+        given=bins,
+        groups=of_samples,
     )
-    return canonical_over_bins(sample, labels, level, groups_of_samples(groups, len(sample.y)))
+    gain = NO_GAIN
+    if adaptive and bins is None:
+        gain = gain_of_classes(sample, labels, of_samples, random_state)
+    return canonical_over_bins(sample, labels, level, of_samples, gain)
 
 
 def canonical_epistemic_calibration_test(
@@ -313,10 +378,15 @@ def canonical_epistemic_calibration_test(
     """
     sample = ClassSample(y_true, hypotheses)
     n_resamples = check_positive_integer(n_resamples, name="n_resamples")
-    labels = class_bins(
-        sample, n_bins=n_bins, binning=binning, random_state=random_state, given=bins
-    )
     of_samples = groups_of_samples(groups, len(sample.y))
+    labels = class_bins(
+        sample,
+        n_bins=n_bins,
+        binning=binning,
+        random_state=random_state,
+        given=bins,
+        groups=of_samples,
+    )
     if of_samples is not None:
         return canonical_flip_test(sample, labels, of_samples, n_resamples, random_state)
     return canonical_redraw_test(sample, labels, n_resamples, random_state)

@@ -85,6 +85,7 @@ def rows(inputs: Inputs) -> Iterator[Row]:
             scored,
             n_bins=settings["corrected_n_bins"],
             binning=settings["corrected_binning"],
+            adaptive=False,
             random_state=seed,
         )
         yield Row(f"tece_corrected_{when}_recalibration", corrected.estimate)
