@@ -12,6 +12,8 @@ import numpy as np
 
 from epistemic_calibration.data.base import DataError
 
+#: Memory that the arrays of a file may take, by default.
+MAX_BYTES = 16_000_000_000
 #: Bytes of the longest header that is read, as numpy's own limit.
 _MAX_HEADER = 10_000
 
@@ -37,7 +39,11 @@ def array_shapes(path: Path) -> dict[str, tuple[int, ...]]:
 
 
 def read_arrays(
-    path: Path, names: Collection[str] | None = None, max_bytes: int | None = None
+    path: Path,
+    names: Collection[str] | None = None,
+    max_bytes: int | None = None,
+    *,
+    limit: str = "the config key datasets.<name>.max_bytes",
 ) -> dict[str, np.ndarray]:
     """Return the arrays of ``names`` that an .npz file has; all by default.
 
@@ -48,6 +54,8 @@ def read_arrays(
     max_bytes : int, optional
         Refuse, before anything is unpacked, arrays that need more memory than that by what
         their headers or the archive's directory say.
+    limit : str
+        What to call that limit in a message.
 
     Raises
     ------
@@ -61,6 +69,8 @@ def read_arrays(
                 name = info.filename.removesuffix(".npy")
                 if name == info.filename or (names is not None and name not in names):
                     continue
+                if name in n_bytes:
+                    raise DataError(f"{path} has two arrays called {name!r}: leave one out")
                 shape, dtype = _header(archive, info)
                 if dtype.hasobject:
                     raise DataError(_objects(f"{path}: {name}"))
@@ -71,8 +81,8 @@ def read_arrays(
             largest = max(n_bytes, key=n_bytes.__getitem__)
             raise DataError(
                 f"{path} ({path.stat().st_size:,} bytes) unpacks to {total:,} bytes "
-                f"({largest}: {n_bytes[largest]:,}), more than the {max_bytes:,} of the config key "
-                f"datasets.<name>.max_bytes: if the file is right, raise that key"
+                f"({largest}: {n_bytes[largest]:,}), more than the {max_bytes:,} of {limit}: if "
+                f"the file is right, raise it"
             )
         with np.load(path, allow_pickle=False) as file:
             return {name: file[name] for name in wanted}
@@ -92,7 +102,7 @@ def read_array(path: Path) -> np.ndarray:
     """
     try:
         with path.open("rb") as file:
-            if _read_header(file)[1].hasobject:
+            if _read_header(file, path.stat().st_size)[1].hasobject:
                 raise DataError(_objects(str(path)))
         return np.load(path, allow_pickle=False)
     except (DataError, PermissionError):
@@ -105,10 +115,11 @@ def read_array(path: Path) -> np.ndarray:
 
 def _header(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> tuple[tuple[int, ...], np.dtype]:
     with archive.open(info) as file:
-        return _read_header(file)
+        return _read_header(file, info.file_size)
 
 
-def _read_header(file: IO[bytes]) -> tuple[tuple[int, ...], np.dtype]:
+def _read_header(file: IO[bytes], n_bytes: int) -> tuple[tuple[int, ...], np.dtype]:
+    """Return shape and type of the array in a file of ``n_bytes``, which must hold so much."""
     version = np.lib.format.read_magic(file)
     read = {
         (1, 0): np.lib.format.read_array_header_1_0,
@@ -118,6 +129,9 @@ def _read_header(file: IO[bytes]) -> tuple[tuple[int, ...], np.dtype]:
     if version not in read:
         raise ValueError(f"format version {version} of numpy")
     shape, _, dtype = read[version](file, max_header_size=_MAX_HEADER)
+    promised = math.prod(shape) * dtype.itemsize
+    if promised > n_bytes and not dtype.hasobject:
+        raise ValueError(f"the header of an array promises {promised:,} bytes of {n_bytes:,}")
     return shape, dtype
 
 

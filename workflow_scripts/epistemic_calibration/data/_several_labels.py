@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from epistemic_calibration.data._arrays import array_shapes, read_array, read_arrays
+from epistemic_calibration.data._arrays import MAX_BYTES, array_shapes, read_array, read_arrays
 from epistemic_calibration.data._download import TIMEOUT, check_reachable, socket_timeout
 from epistemic_calibration.data._split import stratified_split
 from epistemic_calibration.data.base import DataError, Dataset, DataSource, MissingDataError, logger
@@ -274,7 +274,7 @@ def _read(path: Path, kind: Kind, class_names: tuple[str, ...]) -> np.ndarray:
         if kind not in found and len(found) != 1:
             raise DataError(f"{path} has no array {kind}; it holds {', '.join(sorted(found))}")
         name = kind if kind in found else next(iter(found))
-        return read_arrays(path, [name])[name]
+        return read_arrays(path, [name], MAX_BYTES, limit="MAX_BYTES in data/_arrays.py")[name]
     if path.suffix != ".csv":
         raise DataError(f"{path}: {kind} must be a file .npy, .npz or .csv")
     import pandas as pd

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from epistemic_calibration.data._arrays import array_shapes, read_arrays
+from epistemic_calibration.data._arrays import MAX_BYTES, array_shapes, read_arrays
 from epistemic_calibration.data.base import (
     DataError,
     Dataset,
@@ -51,7 +51,7 @@ class Npz(DataSource):
         "1 or 3",
     )
     max_bytes: int = parameter(
-        16_000_000_000,
+        MAX_BYTES,
         ge=1,
         description="bytes of memory beyond which the file is not unpacked",
     )
