@@ -155,7 +155,7 @@ def test_a_new_source_is_one_file(tmp_path):
             {"source": "web"},
             r"datasets\.<name>\.source: 'web' is none of .*image_folder",
         ),
-        ({}, r"datasets\.<name>\.source is missing"),
+        ({}, r"datasets\.<name>\.source: None is none of .*image_folder"),
         ({"source": "npz"}, r"datasets\.<name>\.path is missing \(source: npz\)"),
         ({"source": "torchvision", "name": "SVHN"}, r"name: 'SVHN' is none of MNIST, CIFAR10"),
         ({"source": "sklearn", "name": "iris"}, r"name: 'iris' is none of load_digits"),

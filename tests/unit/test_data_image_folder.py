@@ -5,9 +5,10 @@ import shutil
 
 import numpy as np
 import pytest
-from PIL import Image
+from PIL import EpsImagePlugin, Image
 
 from epistemic_calibration.data import DataError, class_names_of, load_dataset, raw_inventory
+from epistemic_calibration.data.image_folder import _FORMATS
 
 FOLDER = {"source": "image_folder", "path": "pictures"}
 
@@ -72,6 +73,34 @@ def test_formats_and_conversions(pictures, tmp_path):
     assert small.x_train[:, 0, 0, 0].tolist() == colour.x_train[:, 0, 0, 0].tolist()
 
 
+@pytest.mark.fault
+@pytest.mark.parametrize("name", ["more.png", "more.eps"])
+def test_an_eps_file_is_refused_and_starts_no_program(pictures, tmp_path, monkeypatch, name):
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    (programs / "gs").write_text(f"#!/bin/sh\ntouch {tmp_path / 'started'}\n")
+    (programs / "gs").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{programs}{os.pathsep}{os.environ['PATH']}")
+    Image.new("RGB", (5, 6)).save(tmp_path / "x.eps")
+    (tmp_path / "x.eps").rename(pictures / "train" / "Cat" / name)
+    # Pillow looks for the program once.
+    monkeypatch.setattr(EpsImagePlugin, "gs_binary", None)
+    with pytest.raises(DataError, match=rf"train/Cat/{name} \(none of AVIF, BMP, .*WEBP\)"):
+        load_folder(tmp_path)
+    assert not (tmp_path / "started").exists()
+
+
+@pytest.mark.parametrize("kind", _FORMATS)
+def test_every_format_that_is_named_is_read(tmp_path, kind):
+    Image.init()
+    end = next(end for end, name in Image.EXTENSION.items() if name == kind)
+    for part in ("train", "test"):
+        for name in ("a", "b"):
+            (tmp_path / "pictures" / part / name).mkdir(parents=True)
+            Image.new("RGB", (16, 16)).save(tmp_path / "pictures" / part / name / f"x{end}", kind)
+    assert load_folder(tmp_path).x_test.shape == (2, 16, 16, 3)
+
+
 def test_jpeg_pixels_are_those_of_pillow(tmp_path):
     rng = np.random.default_rng(0)
     for part in ("train", "test"):
@@ -107,7 +136,7 @@ def save(mode, size=(5, 6)):
             r"1 file cannot be read as images: train/dog/image1\.png",
         ),
         (lambda p: p.write_text(""), "test/dog/image0.png", r"test/dog/image0\.png \(empty\)"),
-        (lambda p: p.write_text("x"), "test/dog/image0.png", r"0\.png \(cannot identify image\)"),
+        (lambda p: p.write_text("x"), "test/dog/image0.png", r"0\.png \(none of AVIF, .*WEBP\)"),
         (
             save("RGB", (6, 6)),
             "test/Cat/image0.png",

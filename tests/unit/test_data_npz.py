@@ -1,18 +1,22 @@
 """Arrays in an .npz file, and what is said where one is wrong."""
 
 import hashlib
+import io
 import os
+import zipfile
 
 import numpy as np
 import pytest
 
 from epistemic_calibration.data import (
     DataError,
+    _several_labels,
     class_names_of,
     has_features,
     load_dataset,
     raw_inventory,
 )
+from epistemic_calibration.data._several_labels import read_labels_of_people
 
 NPZ = {"source": "npz", "path": "file.npz"}
 
@@ -207,18 +211,53 @@ def test_a_file_that_unpacks_to_more_than_allowed_is_not_unpacked(tmp_path):
         load_dataset({**NPZ, "max_bytes": 1_000_000}, tmp_path)
 
 
-@pytest.mark.fault
-def test_a_header_that_asks_for_more_than_there_is_allocates_nothing(tmp_path):
-    import io
-    import zipfile
-
+def header_of(shape):
+    """Return an .npy file of bytes with no array behind its header."""
     header = io.BytesIO()
-    shape = {"descr": "|u1", "fortran_order": False, "shape": (10**12, 28, 28)}
-    np.lib.format.write_array_header_1_0(header, shape)
+    promised = {"descr": "|u1", "fortran_order": False, "shape": shape}
+    np.lib.format.write_array_header_1_0(header, promised)
+    return header.getvalue()
+
+
+@pytest.mark.fault
+def test_a_header_that_promises_more_than_there_is_allocates_nothing(tmp_path):
     np.savez(tmp_path / "file.npz", **arrays(x_train=None))
     with zipfile.ZipFile(tmp_path / "file.npz", "a") as archive:
-        archive.writestr("x_train.npy", header.getvalue())
-    with pytest.raises(DataError, match=r"unpacks to 784,000,0.*datasets\.<name>\.max_bytes"):
+        archive.writestr("x_train.npy", header_of((10**12, 6, 6)))
+    for function in (load_dataset, class_names_of, has_features):
+        with pytest.raises(DataError, match=r"file\.npz cannot be .*promises 36,000,.* of 128"):
+            function(NPZ, tmp_path)
+
+
+@pytest.mark.fault
+@pytest.mark.parametrize("kind", ["label_counts", "annotations"])
+@pytest.mark.parametrize("file", ["labels.npy", "labels.npz"])
+def test_labels_of_people_that_promise_more_than_there_is_allocate_nothing(tmp_path, kind, file):
+    path = tmp_path / file
+    if path.suffix == ".npy":
+        path.write_bytes(header_of((10**12, 36)))
+    else:
+        with zipfile.ZipFile(path, "w") as archive:
+            archive.writestr(f"{kind}.npy", header_of((10**12, 36)))
+    with pytest.raises(DataError, match=rf"{file} cannot be read .*promises 36,000,000,000,000 b"):
+        read_labels_of_people(file, kind, tmp_path, ("a", "b"))
+
+
+@pytest.mark.fault
+def test_labels_of_people_that_unpack_to_too_much_are_not_unpacked(tmp_path, monkeypatch):
+    monkeypatch.setattr(_several_labels, "MAX_BYTES", 1_000_000)
+    np.savez_compressed(tmp_path / "labels.npz", label_counts=np.zeros((1000, 1000), np.int64))
+    with pytest.raises(DataError, match=r"labels\.npz \([\d,]{5,6} bytes\) unpacks to 8,000,128 b"):
+        read_labels_of_people("labels.npz", "label_counts", tmp_path, ("a", "b"))
+
+
+@pytest.mark.fault
+@pytest.mark.filterwarnings("ignore:Duplicate name")
+def test_two_arrays_of_one_name_are_refused(tmp_path):
+    np.savez(tmp_path / "file.npz", **arrays())
+    with zipfile.ZipFile(tmp_path / "file.npz", "a") as archive:
+        archive.writestr("x_train.npy", archive.read("x_train.npy"))
+    with pytest.raises(DataError, match=r"file\.npz has two arrays called 'x_train'"):
         load_dataset(NPZ, tmp_path)
 
 

@@ -20,11 +20,10 @@ def truncate(path):
     path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
 
 
-def write_idx(path, array):
-    """Write an array in the format of the MNIST files."""
+def idx(array):
+    """Return an array in the format of the MNIST files."""
     header = bytes([0, 0, 8, array.ndim]) + b"".join(n.to_bytes(4, "big") for n in array.shape)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(header + array.astype(np.uint8).tobytes())
+    return header + array.astype(np.uint8).tobytes()
 
 
 def mnist_arrays():
@@ -38,8 +37,9 @@ def mnist_arrays():
 
 
 def write_mnist(folder):
+    folder.mkdir(parents=True)
     for name, array in mnist_arrays().items():
-        write_idx(folder / name, array)
+        (folder / name).write_bytes(idx(array))
 
 
 def torchvision(name):
@@ -47,7 +47,15 @@ def torchvision(name):
 
 
 @pytest.fixture
-def offline(monkeypatch):
+def small(monkeypatch):
+    """A small MNIST and FashionMNIST are those published."""
+    checksums = {file: hashlib.md5(idx(a)).hexdigest() for file, a in mnist_arrays().items()}
+    for name in ("MNIST", "FashionMNIST"):
+        monkeypatch.setitem(source._UNPACKED, name, checksums)
+
+
+@pytest.fixture
+def offline(monkeypatch, small):
     """A loopback port where nothing listens is the only server; no waiting between attempts."""
     from torchvision import datasets
 
@@ -86,22 +94,34 @@ def test_without_network_the_missing_files_are_named(offline, tmp_path, name):
 
 
 @pytest.mark.fault
+@pytest.mark.parametrize("name", ["MNIST", "FashionMNIST"])
 @pytest.mark.parametrize("keep", [10, -1])
-def test_a_truncated_mnist_file_is_named(offline, tmp_path, keep):
-    write_mnist(tmp_path / "MNIST" / "raw")
-    path = tmp_path / "MNIST" / "raw" / "train-images-idx3-ubyte"
+def test_a_truncated_mnist_file_is_named(offline, tmp_path, name, keep):
+    write_mnist(tmp_path / name / "raw")
+    path = tmp_path / name / "raw" / "train-images-idx3-ubyte"
     path.write_bytes(path.read_bytes()[:keep])
-    with pytest.raises(DataError, match=rf"{path} is truncated or corrupt. Delete it"):
-        load_dataset(torchvision("MNIST"), tmp_path)
+    with pytest.raises(DataError, match=rf"{path} is truncated or corrupt, or .* Delete it"):
+        load_dataset(torchvision(name), tmp_path)
 
 
 @pytest.mark.fault
-def test_wrong_labels_of_mnist_are_found(offline, tmp_path):
-    raw = tmp_path / "MNIST" / "raw"
+@pytest.mark.parametrize("name", ["MNIST", "FashionMNIST"])
+@pytest.mark.parametrize("file", mnist_arrays())
+def test_other_data_under_the_names_of_mnist_are_refused(offline, tmp_path, name, file):
+    raw = tmp_path / name / "raw"
     write_mnist(raw)
-    write_idx(raw / "t10k-labels-idx1-ubyte", np.array([200, *range(1, 10)]))
-    with pytest.raises(DataError, match="torchvision MNIST: y_test has labels from 1 to 200"):
-        load_dataset(torchvision("MNIST"), tmp_path)
+    # Whole, and a proper data set.
+    (raw / file).write_bytes(idx(mnist_arrays()[file][::-1]))
+    with pytest.raises(DataError, match=rf"{raw / file} .* not the published file of {name}"):
+        load_dataset(torchvision(name), tmp_path)
+
+
+@pytest.mark.parametrize("name", ["MNIST", "FashionMNIST"])
+def test_there_is_a_checksum_of_each_file_of_torchvision(name):
+    from torchvision import datasets
+
+    archives = [file for file, _ in getattr(datasets, name).resources]
+    assert [f"{file}.gz" for file in source._UNPACKED[name]] == archives
 
 
 @pytest.fixture
@@ -162,7 +182,7 @@ def test_a_cifar_archive_is_unpacked_without_network(cifar, monkeypatch, tmp_pat
 
 
 @pytest.fixture
-def server(tmp_path, monkeypatch):
+def server(tmp_path, monkeypatch, small):
     """A server of the MNIST archives that first fails ``server.failures`` times."""
     from torchvision.datasets import MNIST
 
@@ -170,8 +190,7 @@ def server(tmp_path, monkeypatch):
     folder.mkdir()
     resources = []
     for name, array in mnist_arrays().items():
-        write_idx(folder / name, array)
-        (folder / f"{name}.gz").write_bytes(gzip.compress((folder / name).read_bytes()))
+        (folder / f"{name}.gz").write_bytes(gzip.compress(idx(array)))
         md5 = hashlib.md5((folder / f"{name}.gz").read_bytes()).hexdigest()
         resources.append((f"{name}.gz", md5))
 

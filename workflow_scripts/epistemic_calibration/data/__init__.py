@@ -4,7 +4,8 @@ A *source* is a file of this folder that says how inputs are found and read: see
 `epistemic_calibration.data.base.DataSource`. A *source config* is the part of a data set's
 block in the configuration that says where its inputs come from: ``source``, the file's name,
 and that source's own keys. What is needed to plan a run (class names, a fingerprint of the
-raw data) is found without loading images.
+raw data) is found without loading images. Functions that take a source config and a folder take
+them as `load_dataset` does, and raise the same errors.
 """
 
 from __future__ import annotations
@@ -129,18 +130,6 @@ def load_dataset(source_config: Mapping[str, Any], data_dir: str | Path) -> Data
 def class_names_of(source_config: Mapping[str, Any], data_dir: str | Path) -> tuple[str, ...]:
     """Return the class names of a data set, as `load_dataset` orders them, without inputs.
 
-    Parameters
-    ----------
-    source_config, data_dir
-        As of `load_dataset`.
-
-    Raises
-    ------
-    DataError
-        If they cannot be found or are fewer than two.
-    ValueError
-        If the config lacks a key or has a wrong value.
-
     Examples
     --------
     >>> class_names_of({"source": "torchvision", "name": "CIFAR10"}, "data")[:3]
@@ -157,18 +146,6 @@ def class_names_of(source_config: Mapping[str, Any], data_dir: str | Path) -> tu
 def has_features(source_config: Mapping[str, Any], data_dir: str | Path) -> bool:
     """Return whether a data set's inputs are features, (n_samples, n_features), not images.
 
-    Parameters
-    ----------
-    source_config, data_dir
-        As of `load_dataset`.
-
-    Raises
-    ------
-    DataError
-        If that cannot be told.
-    ValueError
-        If the config lacks a key or has a wrong value.
-
     Examples
     --------
     >>> has_features({"source": "sklearn", "name": "load_iris"}, "data")
@@ -184,46 +161,21 @@ def raw_inventory(source_config: Mapping[str, Any], data_dir: str | Path) -> dic
     its content, for the standard data sets on the name; never on modification times or on
     where the data lie.
 
-    Parameters
-    ----------
-    source_config, data_dir
-        As of `load_dataset`.
-
-    Raises
-    ------
-    DataError
-        If the folder or file is missing.
-    ValueError
-        If the config lacks a key or has a wrong value.
-
     Examples
     --------
     >>> raw_inventory({"source": "torchvision", "name": "MNIST"}, "data")
     {'source': 'torchvision', 'name': 'MNIST'}
     """
-    source = _source(source_config)
-    inventory = {"source": source_config["source"], **source.inventory(Path(data_dir))}
+    source, data_dir = _source(source_config), Path(data_dir)
+    inventory = {"source": source_config["source"], **source.inventory(data_dir)}
     if source.annotations is not None:
-        inventory["annotations"] = _label_module().labels_inventory(
-            source.annotations, "annotations", Path(data_dir)
-        )
+        given = (source.annotations, "annotations", data_dir)
+        inventory["annotations"] = _label_module().labels_inventory(*given)
     return inventory
 
 
 def has_label_counts(source_config: Mapping[str, Any], data_dir: str | Path) -> bool:
     """Return whether several labels of each test input are known, without reading them.
-
-    Parameters
-    ----------
-    source_config, data_dir
-        As of `load_dataset`.
-
-    Raises
-    ------
-    DataError
-        If an .npz file is missing or broken.
-    ValueError
-        If the config lacks a key or has a wrong value, or gives the labels twice.
 
     Examples
     --------
@@ -234,11 +186,6 @@ def has_label_counts(source_config: Mapping[str, Any], data_dir: str | Path) -> 
     True
     """
     source = _source(source_config)
-    if source.label_counts is not None and source.annotations is not None:
-        raise ValueError(
-            "datasets.<name>.label_counts: with annotations the labels of the test inputs are "
-            "counted from these; give one of the two"
-        )
     given = source.label_counts is not None or source.annotations is not None
     return given or source.has_label_counts_inside(Path(data_dir))
 
@@ -247,18 +194,6 @@ def label_counts_inventory(
     source_config: Mapping[str, Any], data_dir: str | Path
 ) -> dict[str, Any]:
     """Return what tells the several labels of a data set from others.
-
-    Parameters
-    ----------
-    source_config, data_dir
-        As of `load_dataset`.
-
-    Raises
-    ------
-    DataError
-        If a file is missing.
-    ValueError
-        If the config lacks a key or has a wrong value.
 
     Examples
     --------
@@ -283,12 +218,8 @@ def load_label_counts(
 ) -> np.ndarray:
     """Return how many people gave each class to each test input.
 
-    Parameters
-    ----------
-    source_config, data_dir
-        As of `load_dataset`; `has_label_counts` must be true.
-    y_test, test_rows, class_names
-        As in the `Dataset` that `load_dataset` returns.
+    `has_label_counts` must be true; ``y_test``, ``test_rows`` and ``class_names`` are those of the
+    `Dataset` that `load_dataset` returns.
 
     Returns
     -------
@@ -297,10 +228,8 @@ def load_label_counts(
     Raises
     ------
     DataError
-        If they are missing, broken, of other inputs, or in another order: the class that most
-        people gave must be the label more often than by chance.
-    ValueError
-        If the config lacks a key or has a wrong value.
+        Also if they are of other inputs, or in another order: the class that most people gave
+        must be the label more often than by chance.
     """
     return _label_module().label_counts_of(
         _source(source_config), Path(data_dir), y_test, test_rows, class_names
@@ -314,21 +243,14 @@ def _label_module() -> ModuleType:
 
 def _source(config: Mapping[str, Any]) -> DataSource:
     """Return the source that a config describes."""
-    if "source" not in config:
-        raise _missing(config, "source")
-    name = config["source"]
+    name = config.get("source")
     if name not in available_sources():
         known = ", ".join(available_sources())
         raise ValueError(f"datasets.<name>.source: {name!r} is none of {known}")
     source_class = load_source(name)
-    values = {}
-    for field in dataclasses.fields(source_class):
-        if field.name in config:
-            values[field.name] = config[field.name]
-        elif field.default is field.default_factory is dataclasses.MISSING:
-            raise _missing(config, field.name)
-    return source_class(**values)
-
-
-def _missing(config: Mapping[str, Any], key: str) -> ValueError:
-    return ValueError(f"datasets.<name>.{key} is missing (source: {config.get('source')})")
+    fields = dataclasses.fields(source_class)
+    for field in fields:
+        required = field.default is field.default_factory is dataclasses.MISSING
+        if required and field.name not in config:
+            raise ValueError(f"datasets.<name>.{field.name} is missing (source: {name})")
+    return source_class(**{f.name: config[f.name] for f in fields if f.name in config})

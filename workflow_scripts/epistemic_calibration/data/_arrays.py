@@ -12,6 +12,8 @@ import numpy as np
 
 from epistemic_calibration.data.base import DataError
 
+#: Memory that the arrays of a file may take, by default.
+MAX_BYTES = 16_000_000_000
 #: Bytes of the longest header that is read, as numpy's own limit.
 _MAX_HEADER = 10_000
 
@@ -100,7 +102,7 @@ def read_array(path: Path) -> np.ndarray:
     """
     try:
         with path.open("rb") as file:
-            if _read_header(file)[1].hasobject:
+            if _read_header(file, path.stat().st_size)[1].hasobject:
                 raise DataError(_objects(str(path)))
         return np.load(path, allow_pickle=False)
     except (DataError, PermissionError):
@@ -113,10 +115,11 @@ def read_array(path: Path) -> np.ndarray:
 
 def _header(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> tuple[tuple[int, ...], np.dtype]:
     with archive.open(info) as file:
-        return _read_header(file)
+        return _read_header(file, info.file_size)
 
 
-def _read_header(file: IO[bytes]) -> tuple[tuple[int, ...], np.dtype]:
+def _read_header(file: IO[bytes], n_bytes: int) -> tuple[tuple[int, ...], np.dtype]:
+    """Return shape and type of the array in a file of ``n_bytes``, which must hold so much."""
     version = np.lib.format.read_magic(file)
     read = {
         (1, 0): np.lib.format.read_array_header_1_0,
@@ -126,6 +129,9 @@ def _read_header(file: IO[bytes]) -> tuple[tuple[int, ...], np.dtype]:
     if version not in read:
         raise ValueError(f"format version {version} of numpy")
     shape, _, dtype = read[version](file, max_header_size=_MAX_HEADER)
+    promised = math.prod(shape) * dtype.itemsize
+    if promised > n_bytes and not dtype.hasobject:
+        raise ValueError(f"the header of an array promises {promised:,} bytes of {n_bytes:,}")
     return shape, dtype
 
 

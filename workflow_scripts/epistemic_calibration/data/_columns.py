@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 #: Rows from which on a column without a repetition is an identifier.
 _MANY_ROWS = 20
+_KINDS = ("number", "category")
 #: Categories that all columns together may have, one feature each.
 _MAX_CATEGORIES = 1000
 _DATE = re.compile(r"\s*\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}([T ].*)?\s*")
@@ -60,25 +61,24 @@ def encoded_features(
         If a column is not there, is no feature, or has missing values that are refused.
     """
     names = _chosen(frame, columns, drop, categorical, where)
-    kinds, faults = {}, []
     # By all rows: of a part of them identifiers do not show.
-    for name in names:
-        kind = _kind(name, frame[name], name in categorical, name in (columns or ()))
-        if kind in ("number", "category"):
-            kinds[name] = kind
-        else:
-            faults.append(f"column {name!r} {kind}")
+    kinds = {
+        name: _kind(name, frame[name], name in categorical, name in (columns or ()))
+        for name in names
+    }
+    faults = [f"column {n!r} {kind}" for n, kind in kinds.items() if kind not in _KINDS]
+    kinds = {name: kind for name, kind in kinds.items() if kind in _KINDS}
     frame = frame[names].iloc[np.concatenate([train, test])].reset_index(drop=True)
     n_train = len(train)
     faults += _faults_of_missing(frame[list(kinds)], n_train, missing)
     raise_faults(where, faults)
-    blocks, n_categories = [], {}
-    for name, kind in kinds.items():
-        if kind == "number":
-            blocks.append(_numbers(frame[name], n_train, missing))
-            continue
-        blocks.append(_indicators(name, text_of(frame[name]), n_train))
-        n_categories[name] = blocks[-1].shape[1]
+    blocks = {
+        name: _numbers(frame[name], n_train, missing)
+        if kind == "number"
+        else _indicators(name, text_of(frame[name]), n_train)
+        for name, kind in kinds.items()
+    }
+    n_categories = {n: block.shape[1] for n, block in blocks.items() if kinds[n] == "category"}
     if sum(n_categories.values()) > _MAX_CATEGORIES:
         largest = max(n_categories, key=n_categories.__getitem__)
         raise DataError(
@@ -92,7 +92,7 @@ def encoded_features(
         len(n_categories),
         ", ".join(f"{name}: {n}" for name, n in n_categories.items()) or "none",
     )
-    features = np.concatenate(blocks, axis=1)
+    features = np.concatenate(list(blocks.values()), axis=1)
     return features[:n_train], features[n_train:]
 
 
@@ -222,39 +222,33 @@ def _faults_of_missing(frame: pd.DataFrame, n_train: int, missing: str) -> list[
 
 def _numbers(column: pd.Series, n_train: int, missing: str) -> np.ndarray:
     import pandas as pd
-    from sklearn.impute import SimpleImputer
 
     if not pd.api.types.is_numeric_dtype(column):
         column = pd.to_numeric(column.astype(object))
-    values = column.to_numpy(dtype=np.float64, na_value=np.nan)[:, None]
-    if not np.isnan(values).any():
-        return values
-    return SimpleImputer(strategy=missing).fit(values[:n_train]).transform(values)
+    column = pd.Series(column.to_numpy(dtype=np.float64, na_value=np.nan))
+    train = column.iloc[:n_train]
+    if column.isna().any():
+        column = column.fillna(train.median() if missing == "median" else train.mode()[0])
+    return column.to_numpy()[:, None]
 
 
 def _indicators(name: str, words: pd.Series, n_train: int) -> np.ndarray:
-    from sklearn.impute import SimpleImputer
-    from sklearn.preprocessing import OneHotEncoder
+    import pandas as pd
 
-    values = words.str.strip().to_numpy(dtype=object, copy=True)[:, None]
-    lacking = np.array([value is None or value != value for value in values[:, 0]])
-    if lacking.any():
-        values[lacking] = None
-        imputer = SimpleImputer(missing_values=None, strategy="most_frequent")
-        values = imputer.fit(values[:n_train]).transform(values)
-    encoder = OneHotEncoder(handle_unknown="ignore", sparse_output=False, dtype=np.float64)
-    encoder.fit(values[:n_train])
-    known = set(encoder.categories_[0])
-    unknown = [value for value in values[n_train:, 0] if value not in known]
-    if unknown:
-        shown = sorted(set(unknown))
+    words = words.str.strip()
+    words = words.fillna(words.iloc[:n_train].mode()[0])
+    categories = sorted(words.iloc[:n_train].unique())
+    codes = pd.Index(categories).get_indexer(words)
+    unknown = words[codes < 0]
+    if len(unknown):
+        shown = sorted(unknown.unique())
         logger.warning(
             "column %s: categories that no training row has, 0 in all of its features: %d in %d "
             "of %d test rows (%s)",
             name,
             len(shown),
             len(unknown),
-            len(values) - n_train,
+            len(words) - n_train,
             ", ".join([*shown[:3], *(["..."] if len(shown) > 3 else [])]),
         )
-    return encoder.transform(values)
+    return (codes[:, None] == np.arange(len(categories))).astype(np.float64)

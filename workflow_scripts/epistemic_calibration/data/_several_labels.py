@@ -16,10 +16,17 @@ from typing import Any, Literal
 import numpy as np
 
 from epistemic_calibration._label_order import order_fault
-from epistemic_calibration.data._arrays import array_shapes, read_array, read_arrays
+from epistemic_calibration.data._arrays import MAX_BYTES, array_shapes, read_array, read_arrays
 from epistemic_calibration.data._download import TIMEOUT, check_reachable, socket_timeout
 from epistemic_calibration.data._split import stratified_split
-from epistemic_calibration.data.base import DataError, Dataset, DataSource, MissingDataError, logger
+from epistemic_calibration.data.base import (
+    DataError,
+    Dataset,
+    DataSource,
+    file_sha256,
+    logger,
+    raw_file,
+)
 
 Kind = Literal["label_counts", "annotations"]
 
@@ -196,8 +203,7 @@ def labels_inventory(given: str, kind: Kind, data_dir: Path) -> dict[str, Any]:
     if given in PUBLISHED:
         published = _published(given, kind)
         return {"name": given, "sha256": published.sha256, "n_bytes": published.n_bytes}
-    with _file(given, kind, data_dir).open("rb") as file:
-        return {"sha256": hashlib.file_digest(file, "sha256").hexdigest()}
+    return {"sha256": file_sha256(_file(given, kind, data_dir))}
 
 
 def read_labels_of_people(
@@ -257,14 +263,9 @@ def _published(name: str, kind: Kind) -> Published:
 
 
 def _file(given: str, kind: Kind, data_dir: Path) -> Path:
-    path = data_dir / Path(given).expanduser()
-    if not path.is_file():
-        known = ", ".join(name for name, labels in PUBLISHED.items() if labels.kind == kind)
-        raise MissingDataError(
-            f"no such file: {path} (config key datasets.<name>.{kind}: a file, or the name of a "
-            f"published set: {known})"
-        )
-    return path
+    known = ", ".join(name for name, labels in PUBLISHED.items() if labels.kind == kind)
+    more = f": a file, or the name of a published set: {known}"
+    return raw_file(data_dir, given, kind, more)
 
 
 def _read(path: Path, kind: Kind, class_names: tuple[str, ...]) -> np.ndarray:
@@ -275,7 +276,7 @@ def _read(path: Path, kind: Kind, class_names: tuple[str, ...]) -> np.ndarray:
         if kind not in found and len(found) != 1:
             raise DataError(f"{path} has no array {kind}; it holds {', '.join(sorted(found))}")
         name = kind if kind in found else next(iter(found))
-        return read_arrays(path, [name])[name]
+        return read_arrays(path, [name], MAX_BYTES, limit="MAX_BYTES in data/_arrays.py")[name]
     if path.suffix != ".csv":
         raise DataError(f"{path}: {kind} must be a file .npy, .npz or .csv")
     import pandas as pd

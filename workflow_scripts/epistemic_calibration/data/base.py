@@ -134,8 +134,8 @@ class DataSource(ABC):
     Raises
     ------
     ValueError
-        If a field annotated as a ``Literal`` has another value. Bounds are checked where the
-        configuration is read.
+        If a field annotated as a ``Literal`` has another value, or ``label_counts`` and
+        ``annotations`` are both given. Bounds are checked where the configuration is read.
     """
 
     max_train: int | None = parameter(
@@ -181,6 +181,11 @@ class DataSource(ABC):
                 else f"none of {', '.join(names)}"
             )
             raise ValueError(f"datasets.<name>.{field.name}: {value!r} is {allowed}")
+        if self.label_counts is not None and self.annotations is not None:
+            raise ValueError(
+                "datasets.<name>.label_counts: with annotations the labels of the test inputs are "
+                "counted from these; give one of the two"
+            )
 
     @abstractmethod
     def load(self, data_dir: Path) -> Dataset:
@@ -274,6 +279,20 @@ class DataSource(ABC):
         by_class = order[np.argsort(labels[order], kind="stable")]
         moment = np.concatenate([np.arange(n) / n for n in counts])
         return np.sort(by_class[np.argsort(moment, kind="stable")[:n_kept]])
+
+
+def raw_file(data_dir: Path, given: str, key: str, more: str = "") -> Path:
+    """Return the path of a file that a configuration key gives, which must exist."""
+    path = data_dir / Path(given).expanduser()
+    if not path.is_file():
+        raise MissingDataError(f"no such file: {path} (config key datasets.<name>.{key}{more})")
+    return path
+
+
+def file_sha256(path: Path) -> str:
+    """Return the SHA-256 of a file."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def check_inputs(name: str, inputs: np.ndarray) -> None:

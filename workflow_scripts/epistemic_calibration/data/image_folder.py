@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 #: Height or width in pixels.
 _Pixels = Annotated[int, {"ge": 4}]
+#: Formats of images, by Pillow's names: decoders that start no other program (that of EPS does).
+_FORMATS = ("AVIF", "BMP", "GIF", "JPEG", "JPEG2000", "PNG", "PPM", "TGA", "TIFF", "WEBP")
 #: Files and forms that a message names of each kind.
 _NAMED = 3
 
@@ -34,9 +36,10 @@ _NAMED = 3
 class ImageFolder(DataSource):
     """A folder with train/CLASS/* and test/CLASS/*, read in the order of their names.
 
-    Every format that Pillow reads, up to 8 bits a channel; pixels become uint8, turned as the
-    orientation in a photo's EXIF data says. Files that are no images are named in a warning,
-    hidden ones are passed over. All that is wrong with a folder is told at once.
+    The usual formats, up to 8 bits a channel, told by the content of a file; pixels become uint8,
+    turned as the orientation in a photo's EXIF data says. Files that are no images by their names
+    are named in a warning, hidden ones are passed over. All that is wrong with a folder is told at
+    once.
     """
 
     path: str = parameter(min_length=1, description="the folder; relative paths start at data_dir")
@@ -239,14 +242,18 @@ class _Reader:
 def _upright(path: str) -> Image.Image:
     from PIL import Image, ImageOps
 
-    with Image.open(path) as image:
+    with Image.open(path, formats=_FORMATS) as image:
         image.load()
         return ImageOps.exif_transpose(image)
 
 
 def _reason(path: str, error: Exception) -> str:
+    from PIL import UnidentifiedImageError
+
     if Path(path).stat().st_size == 0:
         return "empty"
+    if isinstance(error, UnidentifiedImageError):
+        return f"none of {', '.join(_FORMATS)}"
     # Pillow repeats the path.
     words = str(error).partition(" file ")[0] if path in str(error) else str(error)
     return " ".join(words.split())[:80] or type(error).__name__

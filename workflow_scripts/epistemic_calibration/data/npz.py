@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,14 +9,15 @@ from typing import Any, Literal
 
 import numpy as np
 
-from epistemic_calibration.data._arrays import array_shapes, read_arrays
+from epistemic_calibration.data._arrays import MAX_BYTES, array_shapes, read_arrays
 from epistemic_calibration.data.base import (
     DataError,
     Dataset,
     DataSource,
-    MissingDataError,
     check_inputs,
+    file_sha256,
     logger,
+    raw_file,
 )
 from epistemic_calibration.parameters import parameter
 
@@ -51,7 +51,7 @@ class Npz(DataSource):
         "1 or 3",
     )
     max_bytes: int = parameter(
-        16_000_000_000,
+        MAX_BYTES,
         ge=1,
         description="bytes of memory beyond which the file is not unpacked",
     )
@@ -97,14 +97,10 @@ class Npz(DataSource):
         return _class_names(path, y_train, self._read(path, [name]))
 
     def inventory(self, data_dir: Path) -> dict[str, Any]:
-        with self._file(data_dir).open("rb") as file:
-            return {"sha256": hashlib.file_digest(file, "sha256").hexdigest()}
+        return {"sha256": file_sha256(self._file(data_dir))}
 
     def _file(self, data_dir: Path) -> Path:
-        path = data_dir / Path(self.path).expanduser()
-        if not path.is_file():
-            raise MissingDataError(f"no such file: {path} (config key datasets.<name>.path)")
-        return path
+        return raw_file(data_dir, self.path, "path")
 
     def _read(self, path: Path, names: Collection[str]) -> dict[str, np.ndarray]:
         return read_arrays(path, names, self.max_bytes)

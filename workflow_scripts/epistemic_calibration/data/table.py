@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -11,15 +11,21 @@ import numpy as np
 
 from epistemic_calibration.data._columns import encoded_features, text_of
 from epistemic_calibration.data._split import stratified_split
-from epistemic_calibration.data.base import DataError, Dataset, DataSource, MissingDataError, logger
+from epistemic_calibration.data.base import (
+    DataError,
+    Dataset,
+    DataSource,
+    file_sha256,
+    logger,
+    raw_file,
+)
 from epistemic_calibration.parameters import parameter
 
 if TYPE_CHECKING:
     import pandas as pd
 
 _PARQUET = (".parquet", ".pq")
-_TEXT = (".csv", ".tsv", ".txt")
-_PACKED = (".gz", ".bz2", ".xz", ".zip", ".zst")
+_TEXT = re.compile(r".+\.(csv|tsv|txt)(\.(gz|bz2|xz|zip|zst))?")
 #: What a split column may say, and what it means; validation rows are left out, since a
 #: benchmark chooses nothing by them.
 _PARTS = {
@@ -119,7 +125,7 @@ class Table(DataSource):
             drop=self.drop or (),
             categorical=self.categorical or (),
             missing=self.missing,
-            where=str(self._file(data_dir, self.path)),
+            where=str(raw_file(data_dir, self.path, "path")),
         )
         return Dataset(
             x_train=x_train,
@@ -138,18 +144,11 @@ class Table(DataSource):
         return _class_names(frame, parts, self.label)
 
     def inventory(self, data_dir: Path) -> dict[str, Any]:
-        digests = {}
-        for key in ("path", "test_path"):
-            if getattr(self, key) is not None:
-                with self._file(data_dir, getattr(self, key), key).open("rb") as file:
-                    digests[f"{key}_sha256"] = hashlib.file_digest(file, "sha256").hexdigest()
-        return digests
-
-    def _file(self, data_dir: Path, given: str, key: str = "path") -> Path:
-        path = data_dir / Path(given).expanduser()
-        if not path.is_file():
-            raise MissingDataError(f"no such file: {path} (config key datasets.<name>.{key})")
-        return path
+        return {
+            f"{key}_sha256": file_sha256(raw_file(data_dir, getattr(self, key), key))
+            for key in ("path", "test_path")
+            if getattr(self, key) is not None
+        }
 
     def _rows(
         self, data_dir: Path, *, only_labels: bool
@@ -160,12 +159,12 @@ class Table(DataSource):
         """
         import pandas as pd
 
-        path = self._file(data_dir, self.path)
+        path = raw_file(data_dir, self.path, "path")
         needed = [self.label, *([self.split] if self.split else [])]
         wanted = needed if only_labels else None
         frames = [self._read(path, needed, wanted)]
         if self.test_path is not None:
-            test_path = self._file(data_dir, self.test_path, "test_path")
+            test_path = raw_file(data_dir, self.test_path, "test_path")
             test = self._read(test_path, needed, wanted)
             lacking = [str(name) for name in frames[0].columns if name not in test.columns]
             kept = self.columns if self.columns is not None else lacking
@@ -174,25 +173,26 @@ class Table(DataSource):
                 raise DataError(f"{test_path} lacks columns of {path}: {', '.join(lacking[:5])}")
             frames.append(test.reindex(columns=frames[0].columns))
         frame = pd.concat(frames, ignore_index=True)
-        n_train = len(frames[0])
+        labels = frame[self.label]
+        if (n_labels := labels.nunique()) > len(frame) / 2:
+            raise DataError(
+                f"{path}: column {self.label!r} has {n_labels:,} different labels in "
+                f"{len(frame):,} rows; a class needs several rows (numbers to predict are no "
+                f"classes)"
+            )
         if self.test_path is not None:
+            n_train = len(frames[0])
             parts = {"train": np.arange(n_train), "test": np.arange(n_train, len(frame))}
         elif self.split is not None:
             parts = _said_by(frame[self.split], path, self.split)
         else:
-            counts = frame[self.label].value_counts()
-            if len(counts) > len(frame) / 2:
-                raise DataError(_many_labels(path, self.label, len(counts), len(frame)))
             fraction = self.test_fraction or _DEFAULT_TEST_FRACTION
-            split = stratified_split(frame[self.label].to_numpy(), fraction, self.split_seed)
+            split = stratified_split(labels.to_numpy(), fraction, self.split_seed)
             parts = dict(zip(("train", "test"), split, strict=True))
         for part, rows in parts.items():
             if not len(rows):
                 raise DataError(f"{path}: no row is of the {part} set")
-        in_train = frame[self.label].iloc[parts["train"]]
-        if in_train.nunique() > len(in_train) / 2:
-            raise DataError(_many_labels(path, self.label, in_train.nunique(), len(in_train)))
-        unknown = sorted(set(frame[self.label].iloc[parts["test"]]) - set(in_train))
+        unknown = sorted(set(labels.iloc[parts["test"]]) - set(labels.iloc[parts["train"]]))
         if unknown:
             raise DataError(
                 f"{path}: the test set has the label {unknown[0]!r} in column {self.label!r}, "
@@ -226,17 +226,13 @@ class Table(DataSource):
         return frame.assign(**{self.label: labels})
 
     def _is_parquet(self, path: Path) -> bool:
-        suffixes = [suffix.lower() for suffix in path.suffixes]
-        if suffixes and suffixes[-1] in _PARQUET:
-            return True
-        if suffixes and suffixes[-1] in _PACKED:
-            suffixes.pop()
-        if not suffixes or suffixes[-1] not in _TEXT:
+        name = path.name.lower()
+        if not name.endswith(_PARQUET) and not _TEXT.fullmatch(name):
             raise DataError(
-                f"{path}: a table is a file {', '.join(_TEXT)} (also with {', '.join(_PACKED)}), "
-                f"or .parquet"
+                f"{path}: a table is a file .csv, .tsv, .txt (also with .gz, .bz2, .xz, .zip, "
+                f".zst), or .parquet"
             )
-        return False
+        return name.endswith(_PARQUET)
 
     def _separator(self, path: Path) -> str:
         return self.separator or ("\t" if ".tsv" in path.suffixes else ",")
@@ -311,13 +307,6 @@ class Table(DataSource):
 def _unreadable(path: Path, error: Exception) -> DataError:
     reason = " ".join(str(error).split()).rpartition("error: ")[2][:200]
     return DataError(f"{path} cannot be read as a table: {reason or type(error).__name__}")
-
-
-def _many_labels(path: Path, label: str, n_labels: int, n_rows: int) -> str:
-    return (
-        f"{path}: column {label!r} has {n_labels:,} different labels in {n_rows:,} rows; a class "
-        f"needs several rows (numbers to predict are no classes)"
-    )
 
 
 def _listed(names: list[str]) -> str:

@@ -46,6 +46,21 @@ _CLASSES = {
         "Ankle_boot",
     ),
 }
+#: MD5 of what is in the archives; torchvision knows those of the archives, and of CIFAR-10's files.
+_UNPACKED = {
+    "MNIST": {
+        "train-images-idx3-ubyte": "6bbc9ace898e44ae57da46a324031adb",
+        "train-labels-idx1-ubyte": "a25bea736e30d166cdddb491f175f624",
+        "t10k-images-idx3-ubyte": "2646ac647ad5339dbf082846283269ea",
+        "t10k-labels-idx1-ubyte": "27ae3e4e09519cfbb04c329615203637",
+    },
+    "FashionMNIST": {
+        "train-images-idx3-ubyte": "f4a8712d7a061bf5bd6d2ca38dc4d50a",
+        "train-labels-idx1-ubyte": "9018921c3c673c538a1fc5bad174d6f9",
+        "t10k-images-idx3-ubyte": "8181f5470baa50b63fa0f6fddb340f0a",
+        "t10k-labels-idx1-ubyte": "15d484375f8d13e6eb1aabb0c3f46965",
+    },
+}
 _DOWNLOAD_ATTEMPTS = 3
 _RETRY_DELAY = 1.0
 
@@ -54,8 +69,8 @@ _RETRY_DELAY = 1.0
 class Torchvision(DataSource):
     """A data set that torchvision knows, with its own training and test set.
 
-    Files that lie in ``data_dir``, as torchvision lays them out, are used; others are
-    downloaded to it.
+    Files that lie in ``data_dir``, as torchvision lays them out, are used if their MD5 is that of
+    the published ones; those that are not there are downloaded.
     """
 
     name: Literal["MNIST", "CIFAR10", "FashionMNIST"] = parameter(
@@ -69,10 +84,12 @@ class Torchvision(DataSource):
         archives = _archives(dataset_class, data_dir)
         if _incomplete(dataset_class, archives):
             _download(dataset_class, archives, data_dir)
-        for path in _broken(dataset_class, archives):
+        for path in _broken(archives):
             raise DataError(
-                f"{path} is truncated or corrupt. Delete it and run again: it will be unpacked "
-                f"or downloaded anew."
+                f"{path} is truncated or corrupt, or not the published file of {self.name} (its "
+                f"MD5 is another). Delete it and run again: it will be unpacked or downloaded "
+                f"anew. Images of your own are read with datasets.<name>.source: npz or "
+                f"image_folder."
             )
         parts = {}
         for part in ("train", "test"):
@@ -99,66 +116,52 @@ class _Archive:
     path: Path
     md5: str
     urls: tuple[str, ...]
-    unpacked: tuple[Path, ...]
+    #: MD5 by path.
+    unpacked: dict[Path, str]
 
 
 def _archives(dataset_class: Any, data_dir: Path) -> list[_Archive]:
-    if dataset_class.__name__ == "CIFAR10":
-        folder = data_dir / dataset_class.base_folder
-        files = [file for file, _ in _cifar_files(dataset_class)]
+    name = dataset_class.__name__
+    if name == "CIFAR10":
+        meta = (dataset_class.meta["filename"], dataset_class.meta["md5"])
+        files = [*dataset_class.train_list, *dataset_class.test_list, meta]
         return [
             _Archive(
                 path=data_dir / dataset_class.filename,
                 md5=dataset_class.tgz_md5,
                 urls=(dataset_class.url,),
-                unpacked=tuple(folder / file for file in files),
+                unpacked={data_dir / dataset_class.base_folder / file: md5 for file, md5 in files},
             )
         ]
-    folder = data_dir / dataset_class.__name__ / "raw"
+    folder = data_dir / name / "raw"
     return [
         _Archive(
             path=folder / file,
             md5=md5,
             urls=tuple(mirror + file for mirror in dataset_class.mirrors),
-            unpacked=(folder / Path(file).stem,),
+            unpacked={folder / Path(file).stem: _UNPACKED[name][Path(file).stem]},
         )
         for file, md5 in dataset_class.resources
     ]
 
 
-def _cifar_files(dataset_class: Any) -> list[tuple[str, str]]:
-    meta = (dataset_class.meta["filename"], dataset_class.meta["md5"])
-    return [*dataset_class.train_list, *dataset_class.test_list, meta]
-
-
 def _incomplete(dataset_class: Any, archives: Sequence[_Archive]) -> list[_Archive]:
     """Return the archives that torchvision would unpack, after downloading them if need be."""
-    missing = [a for a in archives if not all(path.is_file() for path in a.unpacked)]
-    if dataset_class.__name__ == "CIFAR10" and _broken(dataset_class, archives):
-        # Here torchvision checks what is unpacked too, and does it again if it is broken.
-        return list(archives)
-    return missing
+    # Of CIFAR-10 it checks what is unpacked, too, and does it again if it is broken.
+    checked = dataset_class.__name__ == "CIFAR10"
+    return [
+        archive
+        for archive in archives
+        if not all(path.is_file() for path in archive.unpacked) or (checked and _broken([archive]))
+    ]
 
 
-def _broken(dataset_class: Any, archives: Sequence[_Archive]) -> list[Path]:
-    """Return the unpacked files that are there, but truncated or corrupt."""
+def _broken(archives: Sequence[_Archive]) -> list[Path]:
+    """Return the unpacked files that are there, but not those published."""
     from torchvision.datasets.utils import check_integrity
 
-    paths = [path for a in archives for path in a.unpacked if path.is_file()]
-    if dataset_class.__name__ == "CIFAR10":
-        checksums = dict(_cifar_files(dataset_class))
-        return [path for path in paths if not check_integrity(path, checksums[path.name])]
-    return [path for path in paths if not _idx_file_is_whole(path)]
-
-
-def _idx_file_is_whole(path: Path) -> bool:
-    # magic number 0, 0, 8 (bytes), number of axes; then each axis's length, then the bytes
-    with path.open("rb") as file:
-        head = file.read(4)
-        if len(head) < 4 or head[:3] != b"\0\0\x08":
-            return False
-        shape = [int.from_bytes(file.read(4), "big") for _ in range(head[3])]
-    return path.stat().st_size == 4 + 4 * len(shape) + int(np.prod(shape))
+    files = [file for archive in archives for file in archive.unpacked.items()]
+    return [path for path, md5 in files if path.is_file() and not check_integrity(path, md5)]
 
 
 def _download(dataset_class: Any, archives: Sequence[_Archive], data_dir: Path) -> None:
@@ -198,7 +201,7 @@ def _missing_files_message(
     lines = [f"{name} is not complete in {data_dir} and could not be downloaded ({reason})."]
     missing = _incomplete(dataset_class, archives)
     archived = [a.path for a in missing if a.path.is_file()]
-    for path in archived + _broken(dataset_class, missing):
+    for path in archived + _broken(missing):
         lines.append(f"  {path} is truncated or corrupt")
     for archive in missing:
         unpacked = ", ".join(str(path) for path in archive.unpacked)
