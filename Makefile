@@ -12,7 +12,7 @@ TORCH ?=
 MARKDOWN := $(wildcard *.md docs/*.md resources/*.md)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo benchmark toy status bench test lint format docs lock clean
+.PHONY: help demo benchmark toy verify bench test lint format docs lock clean
 
 help: ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1\t/' | expand -t 12
@@ -32,6 +32,7 @@ $(READY): envs/requirements.lock pyproject.toml
 	  $(INSTALL) --retries 1 --no-deps --index-url $(CPU_INDEX) torch torchvision || \
 	  echo "$(CPU_INDEX) cannot be reached: PyTorch comes with CUDA's libraries, about 6 GB" >&2
 	$(INSTALL) --editable '.[$(RUN_EXTRAS)]'
+	@$(BIN)/python -m epistemic_calibration.workflow.config
 	@touch $@
 
 $(READY_DEV): $(READY)
@@ -47,8 +48,8 @@ benchmark: $(READY) ## run the full benchmark of the paper on MNIST and CIFAR-10
 toy: $(READY) ## run the toy experiments, for which the truth is known
 	$(BIN)/snakemake --cores $(CORES) toy
 
-status: $(READY) ## say what is done, running, failed and missing, by data set and method
-	@$(BIN)/python -m epistemic_calibration.workflow.status
+verify: $(READY) ## read every result, and name those that are damaged, lost or stale
+	@$(BIN)/python -m epistemic_calibration.workflow.verify
 
 bench: $(READY_DEV) ## time the workflow against a plain script (FULL=1: the full benchmark, hours)
 	$(BIN)/python benchmarks/compare.py --cores $(CORES) $(if $(FULL),--full)

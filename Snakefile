@@ -17,7 +17,6 @@ localrules:
     all,
     demo,
     toy,
-    collect,
     sensitivity,
 
 
@@ -25,32 +24,26 @@ rule all:
     default_target: True
     input:
         [dataset_results(dataset) for dataset in CONFIG.benchmark],
+        "results/benchmark/report.html",
         multiext("results/tables/paper_comparison", ".csv", ".md"),
-        toy_results("toy"),
+        toy_results(),
         multiext("results/tables/claims", ".csv", ".md"),
-        page_file("all"),
+    message:
+        "The benchmark is complete"
 
 
 rule demo:
     input:
         dataset_results("digits"),
-        toy_results("toy_demo"),
-        page_file("demo"),
+    message:
+        "The demo is complete"
 
 
 rule toy:
     input:
-        toy_results("toy"),
-
-
-# Tables from what is finished, with the missing cells named, also while a method fails.
-rule collect:
-    input:
-        lambda wildcards: [
-            f"results/partial/{dataset}_summary.md"
-            for dataset in DATASETS
-            if plan.finished_scores(dataset)
-        ],
+        toy_results(),
+    message:
+        "The toy experiments are complete"
 
 
 rule sensitivity:
@@ -59,6 +52,8 @@ rule sensitivity:
             multiext(f"results/figures/{dataset}/sensitivity", ".png", ".pdf")
             for dataset in CONFIG.benchmark
         ],
+    message:
+        "The sensitivity of the estimates is drawn"
 
 
 for _dataset in CONFIG.datasets:
@@ -69,26 +64,18 @@ for _dataset in CONFIG.datasets:
         input:
             dataset_results(_dataset),
         localrule: True
-
-
-onstart:
-    if getattr(workflow.executor_settings, "array_jobs", None):
-        # Issue 447 of the plugin: a member waits for the outputs of the first, not for its own.
-        raise WorkflowError(
-            "--slurm-array-jobs: leave it out; the plugin takes members of an array that end "
-            "before the first one for failed"
-        )
-    start()
+        message:
+            f"{_dataset} is complete"
 
 
 onsuccess:
-    check_results()
-    note_run("success")
-    print(f"\n{closing_of_success()}", flush=True)
+    print(closing_text(plan))
 
 
 onerror:
-    note_run("error")
-    # A run that a user ends has not failed.
-    if SCREEN.failed:
-        print(f"\n{closing_of_failure()}", flush=True)
+    print(
+        "\nWhat is finished stays. Why a job failed stands at the end of its log, shown above; when it "
+        "is mended, the same command goes on. Tables without a method that fails:\n"
+        "  snakemake TARGET --config 'methods={NAME: null}'",
+        file=sys.stderr,
+    )

@@ -35,7 +35,6 @@ from measure import (
 )
 
 from epistemic_calibration._epochs import number_of_epochs
-from epistemic_calibration.report.runtimes import read_runtimes
 from epistemic_calibration.report.style import PAPER_METHODS
 from epistemic_calibration.workflow.config import resolve_config
 
@@ -205,7 +204,7 @@ def stage_table(project, dataset, methods, processes, folder):
     plain = plain.groupby(["stage", "method"]).agg(
         {"seconds": "sum", "cpu_seconds": "sum", "peak_mb_so_far": "max"}
     )
-    runtimes = read_runtimes(project / "results" / "benchmarks" / dataset, methods, STAGES)
+    runtimes = read_runtimes(project / "results" / "benchmarks" / dataset, methods)
     jobs = runtimes.groupby(["stage", "method"]).agg(
         seconds=("seconds", "sum"), peak_mb=("peak_mb", "max"), jobs=("seconds", "size")
     )
@@ -233,6 +232,20 @@ def stage_table(project, dataset, methods, processes, folder):
     ).reindex(index)
     table.insert(4, "CPU ratio", table["plain CPU s"] / table["workflow CPU s"])
     return table
+
+
+def read_runtimes(folder, methods):
+    """Read Snakemake's benchmark files of a data set: a row per job of the stages compared."""
+    rows = []
+    for path in sorted(folder.rglob("*.tsv")):
+        names = [
+            part for part in path.relative_to(folder).with_suffix("").parts if part[:4] != "seed"
+        ]
+        stage, method = (*names, "")[:2]
+        if stage in STAGES and method in (*methods, ""):
+            used = pd.read_csv(path, sep="\t", na_values=["-", "NA"]).mean(numeric_only=True)
+            rows.append((stage, method, used["s"], used["max_rss"]))
+    return pd.DataFrame(rows, columns=["stage", "method", "seconds", "peak_mb"])
 
 
 def total_table(plain, workflow, processes, cores):

@@ -1,17 +1,15 @@
-"""Measure how the workflow grows: tasks, members, images and cores; scoring; planning; starting.
+"""Measure how the workflow grows: tasks, members, images and cores; scoring; planning.
 
-    python benchmarks/scaling.py [wall | scoring | planning | starting]
+    python benchmarks/scaling.py [wall | scoring | planning]
 
-``wall`` times the deep ensemble from latents to scores, varying one thing at a time.
-``scoring`` times the script that scores a file of up to 10^6 x 100 random hypotheses.
-``planning`` times a dry run of 1,000 tasks and nine methods.
-``starting`` times one that finds their 9,000 files of hypotheses, and one that finds copies of
-them, beside one that asks Snakemake alone. Without a word, all four.
+``wall`` times fits of the deep ensemble; ``scoring`` the job that scores one task of up to a
+million samples; ``planning`` a dry run of up to some 10,000 jobs.
 """
 
 from __future__ import annotations
 
 import contextlib
+import json
 import re
 import shutil
 import sys
@@ -35,28 +33,21 @@ from measure import (
     write_images,
 )
 
+from epistemic_calibration.files import write_npz, write_text
 from epistemic_calibration.registry import registered_files
 from epistemic_calibration.report.style import PAPER_METHODS
 from epistemic_calibration.scoring._resamples import adequate_resamples
 from epistemic_calibration.workflow.config import resolve_config
-from epistemic_calibration.workflow.plan import Plan
-from epistemic_calibration.workflow.provenance import (
-    fingerprint,
-    spec_path,
-    write_npz,
-    write_receipt,
-    write_spec,
-)
+from epistemic_calibration.workflow.provenance import write_receipt
 from epistemic_calibration.workflow.sources import SCRIPTS, source_hashes
 
-#: What the workflow must keep to: memory of scoring in MB, seconds of planning, and of starting
-#: beyond Snakemake's own.
-SCORING_LIMIT, PLANNING_LIMIT, STARTING_LIMIT = 8 * 1024, 30, 2
+#: What the workflow must keep to: memory of scoring in MB, seconds of planning 1,000 jobs.
+SCORING_LIMIT, PLANNING_LIMIT = 8 * 1024, 15
 
 
 def main() -> None:
     parser = arguments(__doc__.splitlines()[0])
-    sections = {"wall": wall, "scoring": scoring, "planning": planning, "starting": starting}
+    sections = {"wall": wall, "scoring": scoring, "planning": planning}
     parser.add_argument("sections", nargs="*", metavar="SECTION", help=f"of {', '.join(sections)}")
     parser.add_argument("--dataset", default="mnist", help="of the configuration, for `wall`")
     args = parser.parse_args()
@@ -117,7 +108,6 @@ def _latents(config, dataset, images, data, case, folder):
         "datasets": {dataset: {**block, "max_train": case["train"]}},
         "seeds": [0],
         "device": "cpu",
-        "tasks_per_job": 1,
         "methods": {
             "deep_ensemble": {"n_members": case["members"], "n_epochs": 20, "min_steps": 1}
         },
@@ -168,87 +158,55 @@ def scoring(config, args, folder):
 def _score(project, config, hypotheses, y_true):
     """Measure the job that scores one task, as the workflow would start it."""
     where = {"dataset": "random", "method": "random", "seed": "0"}
-    upstream = {"stage": "hypotheses", "where": where}
     scores = config["scores"]
     if scores["n_resamples"] == "auto":
         scores = {**scores, "n_resamples": adequate_resamples(1)}
     with contextlib.chdir(project):
         arrays = {"hypotheses": hypotheses, "y_true": y_true}
-        write_npz("results/1.npz", arrays, upstream, task="1", diagnostics={})
-        labels = {"y_test": y_true, "class_names": np.array(["0", "1"])}
-        write_npz("results/labels.npz", labels, upstream)
-        for name in ("1", "labels"):
-            write_receipt(f"results/{name}.npz", fingerprint(upstream))
-        script = Path("workflow_scripts", "scores.py")
+        write_npz("results/hypotheses/1.npz", arrays, task="1", diagnostics={})
+        write_npz("results/labels.npz", {"y_test": y_true, "class_names": np.array(["0", "1"])})
+        write_receipt("made", "0", ["results/hypotheses", "results/labels.npz"])
         families = registered_files("epistemic_calibration.scoring")
         spec = {
             "stage": "scores",
             "where": where,
-            "threads": config["threads"],
+            "threads": 1,
             "settings": {"tasks": ["1"], "scores": scores},
             "sources": source_hashes(Path.cwd(), SCRIPTS / "scores.py", *families),
-            "inputs": dict.fromkeys(("hypotheses", "labels"), fingerprint(upstream)),
+            "inputs": {name: {"made": "0"} for name in ("hypotheses", "labels")},
         }
-        write_spec(spec)
+        write_text("results/spec.json", json.dumps(spec))
         paths = {
-            "spec": spec_path(spec),
-            "hypotheses": "results/1.npz",
+            "spec": "results/spec.json",
+            "hypotheses": "results/hypotheses",
             "labels": "results/labels.npz",
             "scores": "results/scores.csv",
             "compared": "results/compared.npz",
         }
         options = [word for name, path in paths.items() for word in (f"--{name}", path)]
-        return measure([sys.executable, script, *options], cwd=project)
+        return measure([sys.executable, "workflow_scripts/scores.py", *options], cwd=project)
 
 
 def planning(config, args, folder):
-    print(f"# Dry run of 1,000 tasks and nine methods; the limit is {PLANNING_LIMIT} s\n")
+    print(f"# Dry run of nine methods; the limit for 1,000 jobs is {PLANNING_LIMIT} s\n")
     config = _many_tasks(config, folder)
     project = new_project(folder / "project", config)
-    # The first run finds out what the code does, and compiles it.
-    _dry_run(project, "resolved_config")
     rows = []
-    for tasks_per_job in (1, 10, 50):
-        write_config(project, {**config, "tasks_per_job": tasks_per_job})
-        used = _dry_run(project, "classes")
+    for n_seeds in (1, 10, 45, 450):
+        write_config(project, {**config, "seeds": list(range(n_seeds))})
+        used = measure(snakemake("--cores", "1", "--dry-run", "classes"), cwd=project)
+        n_jobs = int(re.findall(r"^total\s+(\d+)", used.output, flags=re.MULTILINE)[-1])
         rows.append(
             {
-                "tasks_per_job": tasks_per_job,
-                "jobs": _n_jobs(used),
+                "seeds": n_seeds,
+                "jobs": n_jobs,
                 "wall s": used.wall,
                 "CPU s": used.cpu,
                 "peak MB": used.peak_mb,
-                "within limit": used.cpu <= PLANNING_LIMIT,
+                "within limit": used.cpu <= PLANNING_LIMIT or n_jobs > 1_100,
             }
         )
     return pd.DataFrame(rows)
-
-
-def starting(config, args, folder):
-    print(f"# The same with 9,000 files; the limit is {STARTING_LIMIT} s beyond Snakemake's own\n")
-    config = {**_many_tasks(config, folder), "tasks_per_job": 10}
-    project = new_project(folder / "project", config)
-    with contextlib.chdir(project):
-        _fabricate(Plan(resolve_config(config)))
-    copy = folder / "copy"
-    shutil.copytree(project, copy, copy_function=shutil.copy)
-    alone = folder / "alone"
-    shutil.copytree(project, alone)
-    _without_ledger(alone)
-    rows = []
-    for case, where in (
-        ("first start", project),
-        ("again", project),
-        ("first start after a copy", copy),
-        ("again after a copy", copy),
-        ("Snakemake alone", alone),
-        ("Snakemake alone, again", alone),
-    ):
-        used = _dry_run(where, "classes")
-        rows.append({"case": case, "jobs": _n_jobs(used), "wall s": used.wall, "CPU s": used.cpu})
-    table = pd.DataFrame(rows)
-    table["within limit"] = table["CPU s"] <= rows[-1]["CPU s"] + STARTING_LIMIT
-    return table
 
 
 def _many_tasks(config, folder):
@@ -267,45 +225,6 @@ def _many_tasks(config, folder):
     }
     resolve_config(config)
     return config
-
-
-def _dry_run(project, target):
-    return measure(snakemake("--cores", "1", "--dry-run", target), cwd=project)
-
-
-def _n_jobs(used):
-    return int(re.findall(r"^total\s+(\d+)", used.output, flags=re.MULTILINE)[-1])
-
-
-def _fabricate(plan):
-    """Write files of noise, with receipts, in place of all results up to the hypotheses."""
-    dataset, seed = {"dataset": "classes"}, {"dataset": "classes", "seed": 0}
-    folder = "results/classes/seed0"
-    made = [
-        ("images", dataset, ["results/classes/images.npz", "results/classes/labels.npz"]),
-        ("encoder", seed, [f"{folder}/encoder.safetensors", f"{folder}/encoder_loss.csv"]),
-        ("latents", seed, [f"{folder}/latents.npz"]),
-        ("neighbors", seed, [f"{folder}/neighbors.npz"]),
-    ]
-    for method in plan.methods("classes"):
-        files = [f"{folder}/hypotheses/{method}/{task}.npz" for task in plan.tasks("classes")]
-        made.append(("hypotheses", {**seed, "method": method}, files))
-    content = np.random.default_rng(0).bytes(10_000)
-    for stage, where, paths in made:
-        for path in map(Path, paths):
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(content)
-            write_receipt(path, plan.fingerprint(stage, **where))
-
-
-def _without_ledger(project):
-    """Have a project's rules leave it to Snakemake which results are current."""
-    path = project / "rules" / "common.smk"
-    text = path.read_text()
-    asks = "states = look_at_results(dag)"
-    if text.count(asks) != 1:
-        sys.exit(f"{path}: no line {asks!r}, which starts without the ledger are to lack")
-    path.write_text(text.replace(asks, 'states = {"damaged": [], "stale": []}'))
 
 
 if __name__ == "__main__":

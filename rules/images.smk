@@ -1,4 +1,6 @@
 rule images:
+    input:
+        spec=spec("images"),
     output:
         images="results/{dataset}/images.npz",
         labels="results/{dataset}/labels.npz",
@@ -9,23 +11,22 @@ rule images:
     priority: 100
     conda:
         "../envs/torch.yaml"
-    threads: CONFIG.threads
-    resources:
-        mem_mb=growing(4000),
-        runtime=growing(30),
-        # Where the data lie is no property of the result, so it is not in the spec.
-        data_dir=str(plan.data_dir),
     params:
-        spec=spec("images"),
+        # Where the data lie is no property of the result.
+        data_dir=plan.data_dir,
     message:
         "Reading the inputs of {wildcards.dataset}"
     shell:
-        python("images.py")
-        + " --data-dir {resources.data_dir:q} --images {output.images:q} --labels {output.labels:q}"
+        command(
+            "images.py",
+            "--data-dir {params.data_dir:q} --images {output.images:q}"
+            " --labels {output.labels:q}",
+        )
 
 
 rule label_counts:
     input:
+        spec=spec("label_counts"),
         labels="results/{dataset}/labels.npz",
     output:
         "results/{dataset}/label_counts.npz",
@@ -35,15 +36,13 @@ rule label_counts:
         "results/benchmarks/{dataset}/label_counts.tsv"
     conda:
         "../envs/torch.yaml"
-    threads: CONFIG.threads
-    resources:
-        mem_mb=growing(2000),
-        runtime=growing(10),
-        data_dir=str(plan.data_dir),
     params:
-        spec=spec("label_counts"),
+        data_dir=plan.data_dir,
     message:
         "Reading the several labels of each test input of {wildcards.dataset}"
     shell:
-        python("label_counts.py") + " --labels {input.labels:q} --data-dir {resources.data_dir:q}"
-        " --label-counts {output:q}"
+        command(
+            "label_counts.py",
+            "--labels {input.labels:q} --data-dir {params.data_dir:q}"
+            " --label-counts {output:q}",
+        )

@@ -1,5 +1,6 @@
 rule encoder:
     input:
+        spec=spec("encoder"),
         images="results/{dataset}/images.npz",
     output:
         weights="results/{dataset}/seed{seed}/encoder.safetensors",
@@ -14,38 +15,34 @@ rule encoder:
     threads: CONFIG.threads
     resources:
         gpu=GPU,
-        mem_mb=growing(4000),
-        runtime=growing(120),
-    params:
-        spec=spec("encoder"),
+        runtime=lambda wildcards, attempt: 120 * attempt,
     message:
         "Training the encoder of {wildcards.dataset}, seed {wildcards.seed}"
     shell:
-        python("encoder.py")
-        + " --images {input.images:q} --weights {output.weights:q} --loss {output.loss:q}"
+        command(
+            "encoder.py",
+            "--images {input.images:q} --weights {output.weights:q}" " --loss {output.loss:q}",
+        )
 
 
 rule encoder_figures:
     input:
+        spec=spec("encoder_figures"),
         images="results/{dataset}/images.npz",
         labels="results/{dataset}/labels.npz",
         weights="results/{dataset}/seed{seed}/encoder.safetensors",
         loss="results/{dataset}/seed{seed}/encoder_loss.csv",
     output:
-        report(
+        captioned(
             "results/figures/{dataset}/autoencoder_loss_seed{seed}.png",
-            category="{dataset}",
-            subcategory="Figures",
-            caption="../report/autoencoder_loss.rst",
-            labels={"figure": "autoencoder loss"},
+            "figure",
+            "autoencoder_loss",
         ),
         "results/figures/{dataset}/autoencoder_loss_seed{seed}.pdf",
-        report(
+        captioned(
             "results/figures/{dataset}/reconstructions_seed{seed}.png",
-            category="{dataset}",
-            subcategory="Figures",
-            caption="../report/reconstructions.rst",
-            labels={"figure": "reconstructions"},
+            "figure",
+            "reconstructions",
         ),
         "results/figures/{dataset}/reconstructions_seed{seed}.pdf",
     log:
@@ -54,22 +51,19 @@ rule encoder_figures:
         "results/benchmarks/{dataset}/seed{seed}/encoder_figures.tsv"
     conda:
         "../envs/torch.yaml"
-    threads: CONFIG.threads
-    resources:
-        mem_mb=growing(2000),
-        runtime=growing(10),
-    params:
-        spec=spec("encoder_figures"),
     message:
         "Drawing the encoder of {wildcards.dataset}, seed {wildcards.seed}"
     shell:
-        python("encoder_figures.py")
-        + " --images {input.images:q} --labels {input.labels:q} --weights {input.weights:q}"
-        " --loss {input.loss:q} --figures {output:q}"
+        command(
+            "encoder_figures.py",
+            "--images {input.images:q} --labels {input.labels:q}"
+            " --weights {input.weights:q} --loss {input.loss:q} --figures {output:q}",
+        )
 
 
 rule latents:
     input:
+        spec=spec("latents"),
         images="results/{dataset}/images.npz",
         labels="results/{dataset}/labels.npz",
         weights="results/{dataset}/seed{seed}/encoder.safetensors",
@@ -85,20 +79,19 @@ rule latents:
     threads: CONFIG.threads
     resources:
         gpu=GPU,
-        mem_mb=growing(4000),
-        runtime=growing(30),
-    params:
-        spec=spec("latents"),
     message:
         "Encoding the latents of {wildcards.dataset}, seed {wildcards.seed}"
     shell:
-        python("latents.py")
-        + " --images {input.images:q} --labels {input.labels:q} --weights {input.weights:q}"
-        " --latents {output:q}"
+        command(
+            "latents.py",
+            "--images {input.images:q} --labels {input.labels:q}"
+            " --weights {input.weights:q} --latents {output:q}",
+        )
 
 
 rule neighbors:
     input:
+        spec=spec("neighbors"),
         latents="results/{dataset}/seed{seed}/latents.npz",
     output:
         "results/{dataset}/seed{seed}/neighbors.npz",
@@ -109,13 +102,7 @@ rule neighbors:
     priority: 100
     conda:
         "../envs/statistics.yaml"
-    threads: CONFIG.threads
-    resources:
-        mem_mb=growing(4000),
-        runtime=growing(30),
-    params:
-        spec=spec("neighbors"),
     message:
         "Finding the neighbours of the latents of {wildcards.dataset}, seed {wildcards.seed}"
     shell:
-        python("neighbors.py") + " --latents {input.latents:q} --neighbors {output:q}"
+        command("neighbors.py", "--latents {input.latents:q} --neighbors {output:q}")

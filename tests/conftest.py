@@ -30,7 +30,6 @@ SMALL = {
     "data_dir": "data",
     "benchmark": ["digits"],
     "seeds": [0],
-    "tasks_per_job": 2,
     "datasets": {
         "digits": {
             "source": "sklearn",
@@ -59,7 +58,6 @@ SMALL = {
             "n_bins": 10,
         },
     },
-    "toy_demo": {},
 }
 
 
@@ -69,7 +67,7 @@ class Project:
 
     folder: Path
 
-    def run(self, *arguments, check=True, timeout=300):
+    def run(self, *arguments, check=True, timeout=900):
         """Run Snakemake in the folder and return the finished process."""
         command = [sys.executable, "-m", "snakemake", "--cores", "2", *arguments]
         done = subprocess.run(
@@ -85,10 +83,10 @@ class Project:
         return done
 
     def planned(self, *arguments):
-        """Return the messages of the jobs that a run would execute, without running any."""
+        """Return the messages of the jobs that a run would execute, but for targets."""
         done = self.run("--dry-run", *arguments)
         text = done.stdout + done.stderr
-        return sorted(re.findall(r"^Job \d+: (.*)$", text, flags=re.MULTILINE))
+        return sorted(re.findall(r"^Job \d+: (.*(?<! complete))$", text, flags=re.MULTILINE))
 
     def configure(self, change):
         """Apply ``change`` to the configuration and write it back."""

@@ -127,7 +127,5 @@ def _run_results():
         datasets,
         tables={d.name: [made(d.scores, d.name, METHODS, tasks=d.tasks)] for d in datasets},
         texts={"Configuration": f"datasets: {{{SCRIPT}: }}\n"},
-        manifest='{"run_id": "1", "event": "start", "time": "2026-01-01T00:00:00+00:00", '
-        '"arguments": ["--cores", "1", "<b>pets</b>"], "commit": null, "dirty": null, '
-        '"versions": {"python": "3.11"}, "machine": {"platform": "Linux", "cores": 2}}\n',
+        facts={"Versions": "<b>python</b> 3.11"},
     )

@@ -15,13 +15,13 @@ class Settings:
 def needs(plan, dataset, seed):
     from epistemic_calibration.registry import registered_files
 
-    compared = plan.score_fingerprints(dataset, [seed])
+    compared = plan.scores_of(dataset, [int(seed)])
     return Needs(
         Settings(
             tasks=list(plan.tasks(dataset)),
             scores=plan.config.datasets[dataset].scores.model_dump(),
         ),
-        {"compared": compared, "labels": plan.fingerprint("images", dataset=dataset)},
+        {"compared": compared, "labels": plan.made_by("images", dataset=dataset)},
         sources=registered_files("epistemic_calibration.scoring"),
     )
 
@@ -31,10 +31,9 @@ def step(job):
 
     import pandas as pd
 
-    from epistemic_calibration.files import atomic_path
+    from epistemic_calibration.files import atomic_path, read_npz
+    from epistemic_calibration.result_files import SCORE_COLUMNS, read_labels
     from epistemic_calibration.scoring import rows_of_methods
-    from epistemic_calibration.workflow.provenance import read_npz
-    from epistemic_calibration.workflow.result_files import SCORE_COLUMNS, read_labels
 
     settings, labels = job.settings, read_labels(job.inputs.labels)
     compared = {Path(path).stem: read_npz(path)[0] for path in sorted(job.inputs.compared)}

@@ -11,16 +11,12 @@ class Settings:
 
 
 def needs(plan):
-    return Needs(
-        Settings(),
-        {
-            "scores": [f for d in plan.config.benchmark for f in plan.score_fingerprints(d)],
-            "toy": [
-                plan.fingerprint("toy_figures", toy="toy", experiment=experiment)
-                for experiment in plan.config.toy
-            ],
-        },
-    )
+    scores, toy = {}, {}
+    for dataset in plan.config.benchmark:
+        scores |= plan.scores_of(dataset)
+    for experiment in plan.config.toy:
+        toy |= plan.made_by("toy_figures", experiment=experiment)
+    return Needs(Settings(), {"scores": scores, "toy": toy})
 
 
 def step(job):
@@ -28,8 +24,8 @@ def step(job):
 
     from epistemic_calibration.files import atomic_path, write_text
     from epistemic_calibration.paper.claims import claims, to_markdown
-    from epistemic_calibration.workflow.result_files import read_tables
-    from epistemic_calibration.workflow.warning_text import warning_notes
+    from epistemic_calibration.report.warning_text import warning_notes
+    from epistemic_calibration.result_files import read_tables
 
     scores = read_tables(job.inputs.scores)
     toy = {Path(path).stem: read_tables([path]) for path in job.inputs.toy}

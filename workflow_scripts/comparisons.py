@@ -17,7 +17,7 @@ def needs(plan, dataset):
     from epistemic_calibration.registry import registered_files
 
     scores = plan.config.datasets[dataset].scores
-    fingerprints = plan.score_fingerprints(dataset)
+    made = plan.scores_of(dataset)
     settings = Settings(
         methods=plan.methods_shown(plan.methods(dataset)),
         tasks=list(plan.tasks(dataset)),
@@ -25,9 +25,9 @@ def needs(plan, dataset):
         random_state=scores.random_state,
     )
     inputs = {
-        "scores": fingerprints,
-        "compared": fingerprints,
-        "labels": plan.fingerprint("images", dataset=dataset),
+        "scores": made,
+        "compared": made,
+        "labels": plan.made_by("images", dataset=dataset),
     }
     return Needs(settings, inputs, sources=registered_files("epistemic_calibration.scoring"))
 
@@ -35,11 +35,10 @@ def needs(plan, dataset):
 def step(job):
     from pathlib import Path
 
-    from epistemic_calibration.files import write_text
+    from epistemic_calibration.files import read_npz, write_text
     from epistemic_calibration.report.comparisons import compare_methods, comparisons_table
-    from epistemic_calibration.workflow.provenance import read_npz
-    from epistemic_calibration.workflow.result_files import read_labels, read_tables
-    from epistemic_calibration.workflow.warning_text import warning_notes
+    from epistemic_calibration.report.warning_text import warning_notes
+    from epistemic_calibration.result_files import read_labels, read_tables
 
     settings, labels = job.settings, read_labels(job.inputs.labels)
     predictions, bins = ({name: [] for name in settings.methods} for _ in range(2))

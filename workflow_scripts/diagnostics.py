@@ -12,8 +12,8 @@ class Settings:
 
 
 def needs(plan, dataset, seed):
-    images = plan.fingerprint("images", dataset=dataset)
-    compared = plan.score_fingerprints(dataset, [seed])
+    images = plan.made_by("images", dataset=dataset)
+    compared = plan.scores_of(dataset, [int(seed)])
     return Needs(
         Settings(
             tasks=list(plan.tasks(dataset)),
@@ -24,16 +24,15 @@ def needs(plan, dataset, seed):
 
 
 def step(job):
-    """Write reliability, a histogram of the uncertainty, and the bins that carry the error."""
+    """Write reliability, risk against coverage, and the bins that carry the error."""
     import json
     from pathlib import Path
 
     import numpy as np
 
-    from epistemic_calibration.files import write_text
+    from epistemic_calibration.files import read_npz, write_text
     from epistemic_calibration.report._diagnostics import diagnose
-    from epistemic_calibration.workflow.provenance import read_npz
-    from epistemic_calibration.workflow.result_files import read_labels
+    from epistemic_calibration.result_files import read_labels
 
     settings, labels = job.settings, read_labels(job.inputs.labels)
     y_true = np.stack([labels[task] for task in settings.tasks])

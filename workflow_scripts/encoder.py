@@ -18,16 +18,15 @@ def needs(plan, dataset, seed):
     encoding = plan.encoding(dataset)
     return Needs(
         Settings(encoder=encoding.encoder, parameters=encoding.encoder_parameters),
-        {"images": plan.fingerprint("images", dataset=dataset)},
+        {"images": plan.made_by("images", dataset=dataset)},
         sources=[module_path("epistemic_calibration.latents", encoding.encoder)],
     )
 
 
 def step(job):
-    from epistemic_calibration.files import atomic_path
+    from epistemic_calibration.files import atomic_path, read_npz
     from epistemic_calibration.latents import load_encoder
     from epistemic_calibration.seeds import derive_seed
-    from epistemic_calibration.workflow.provenance import read_npz
 
     name = job.settings.encoder
     images, _ = read_npz(job.inputs.images, ["x_train"])
@@ -40,7 +39,7 @@ def step(job):
         encoder.save(path)
 
 
-STAGE = Stage(Settings, needs, step, inputs=("images",), outputs=("weights", "loss"))
+STAGE = Stage(Settings, needs, step, inputs=("images",), outputs=("weights", "loss"), threads=True)
 
 if __name__ == "__main__":
     STAGE.run()

@@ -14,8 +14,8 @@ def needs(plan, dataset, seed):
     from epistemic_calibration.registry import module_path
 
     encoder = plan.encoding(dataset).encoder
-    trained = plan.fingerprint("encoder", dataset=dataset, seed=seed)
-    images = plan.fingerprint("images", dataset=dataset)
+    trained = plan.made_by("encoder", dataset=dataset, seed=seed)
+    images = plan.made_by("images", dataset=dataset)
     return Needs(
         Settings(encoder=encoder),
         {"images": images, "labels": images, "weights": trained, "loss": trained},
@@ -28,6 +28,7 @@ def step(job):
     import pandas as pd
 
     from epistemic_calibration.data import Dataset
+    from epistemic_calibration.files import read_npz
     from epistemic_calibration.latents import load_encoder
     from epistemic_calibration.report._saving import save_figure
     from epistemic_calibration.report.autoencoder_figures import (
@@ -35,7 +36,6 @@ def step(job):
         loss_of_mean_image,
         reconstructions,
     )
-    from epistemic_calibration.workflow.provenance import read_npz
 
     images, _ = read_npz(job.inputs.images, ["x_train", "x_test"])
     labels, _ = read_npz(job.inputs.labels, ["y_test", "class_names"])

@@ -16,9 +16,9 @@ def needs(plan, dataset):
 
     packages = ("epistemic_calibration.report.figures", "epistemic_calibration.scoring")
     inputs = {
-        "scores": plan.table_fingerprints(dataset),
-        "comparisons": plan.fingerprint("comparisons", dataset=dataset),
-        "diagnostics": plan.fingerprint("diagnostics", dataset=dataset, seed=plan.config.seeds[0]),
+        "scores": plan.table_inputs_of(dataset),
+        "comparisons": plan.made_by("comparisons", dataset=dataset),
+        "diagnostics": plan.made_by("diagnostics", dataset=dataset, seed=plan.seeds(dataset)[0]),
     }
     return Needs(
         Settings(
@@ -38,7 +38,7 @@ def step(job):
     from epistemic_calibration.report._results import DatasetResults
     from epistemic_calibration.report._saving import save_figure
     from epistemic_calibration.report.style import COLUMN_WIDTH, FULL_WIDTH
-    from epistemic_calibration.workflow.result_files import read_tables
+    from epistemic_calibration.result_files import read_tables
 
     results = DatasetResults(
         job.where["dataset"],

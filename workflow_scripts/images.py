@@ -29,7 +29,7 @@ def step(job):
     import numpy as np
 
     from epistemic_calibration.data import DataError, load_dataset, raw_inventory
-    from epistemic_calibration.workflow.provenance import write_npz
+    from epistemic_calibration.files import write_npz
 
     source, folder = job.settings.source, job.inputs.data_dir
     # Before and after, so that what is replaced while it is read is seen.
@@ -37,10 +37,10 @@ def step(job):
     data = load_dataset(source, folder)
     if not before == raw_inventory(source, folder) == job.settings.inventory:
         raise DataError("the raw data have changed since the run began. Run snakemake again")
-    write_npz(job.outputs.images, {"x_train": data.x_train, "x_test": data.x_test}, job.spec)
+    write_npz(job.outputs.images, {"x_train": data.x_train, "x_test": data.x_test})
     labels = {"y_train": data.y_train, "y_test": data.y_test}
     names = {"class_names": np.array(data.class_names), "test_rows": np.asarray(data.test_rows)}
-    write_npz(job.outputs.labels, {**labels, **names}, job.spec)
+    write_npz(job.outputs.labels, {**labels, **names})
 
 
 # Where the raw data lie is no property of the result, so nothing is asked of `data_dir`.

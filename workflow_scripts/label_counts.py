@@ -19,7 +19,7 @@ def needs(plan, dataset):
     settings = Settings(source=source, inventory=plan.label_counts_inventory(dataset))
     return Needs(
         settings,
-        {"labels": plan.fingerprint("images", dataset=dataset)},
+        {"labels": plan.made_by("images", dataset=dataset)},
         sources=[
             module_path("epistemic_calibration.data", name)
             for name in (source["source"], "_several_labels")
@@ -29,7 +29,7 @@ def needs(plan, dataset):
 
 def step(job):
     from epistemic_calibration.data import DataError, label_counts_inventory, load_label_counts
-    from epistemic_calibration.workflow.provenance import read_npz, write_npz
+    from epistemic_calibration.files import read_npz, write_npz
 
     source, folder = job.settings.source, job.inputs.data_dir
     labels, _ = read_npz(job.inputs.labels)
@@ -43,7 +43,7 @@ def step(job):
     if label_counts_inventory(source, folder) != job.settings.inventory:
         raise DataError("the label counts have changed since the run began. Run snakemake again")
     same = {name: labels[name] for name in ("class_names", "y_test")}
-    write_npz(job.outputs.label_counts, {"label_counts": counts, **same}, job.spec)
+    write_npz(job.outputs.label_counts, {"label_counts": counts, **same})
 
 
 STAGE = Stage(

@@ -17,8 +17,8 @@ def needs(plan, dataset, seed):
     from epistemic_calibration.registry import module_path
 
     encoding = plan.encoding(dataset)
-    images = plan.fingerprint("images", dataset=dataset)
-    trained = plan.fingerprint("encoder", dataset=dataset, seed=seed)
+    images = plan.made_by("images", dataset=dataset)
+    trained = plan.made_by("encoder", dataset=dataset, seed=seed)
     return Needs(
         Settings(encoder=encoding.encoder, scaling=encoding.scaling, device=plan.config.device),
         {"images": images, "labels": images, "weights": trained},
@@ -27,9 +27,9 @@ def needs(plan, dataset, seed):
 
 
 def step(job):
+    from epistemic_calibration.files import read_npz, write_npz
     from epistemic_calibration.latents import load_encoder
     from epistemic_calibration.latents._scaling import n_dead_units, scale_latents
-    from epistemic_calibration.workflow.provenance import read_npz, write_npz
 
     images, _ = read_npz(job.inputs.images)
     labels, _ = read_npz(job.inputs.labels)
@@ -42,10 +42,17 @@ def step(job):
     train, test = scale_latents(train, test, job.settings.scaling)
     # Labels beside the latents, for those who open this file alone.
     arrays = {"x_train": train, "x_test": test, **labels}
-    write_npz(job.outputs.latents, arrays, job.spec, n_dead_units=dead)
+    write_npz(job.outputs.latents, arrays, n_dead_units=dead)
 
 
-STAGE = Stage(Settings, needs, step, inputs=("images", "labels", "weights"), outputs=("latents",))
+STAGE = Stage(
+    Settings,
+    needs,
+    step,
+    inputs=("images", "labels", "weights"),
+    outputs=("latents",),
+    threads=True,
+)
 
 if __name__ == "__main__":
     STAGE.run()

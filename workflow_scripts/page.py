@@ -19,28 +19,24 @@ def needs(plan, page):
         "epistemic_calibration.report.tables",
         "epistemic_calibration.scoring",
     )
-    datasets, _ = plan.page_contents(page)
-    seeds = plan.config.seeds
-    paper = ("paper_comparison", "claims") if page == "all" else ()
-    inputs = {
-        "scores": [f for d in datasets for f in plan.table_fingerprints(d)],
-        "diagnostics": [
-            plan.fingerprint("diagnostics", dataset=d, seed=seeds[0]) for d in datasets
-        ],
-        "tables": [
-            plan.fingerprint(stage, dataset=d)
-            for d in datasets
-            for stage in ("tables", "comparisons", "runtimes")
-        ],
-        "paper": [plan.fingerprint(stage) for stage in paper],
-        "config": plan.fingerprint("resolved_config"),
-    }
+    of_benchmark = page == "benchmark"
+    datasets = plan.config.benchmark if of_benchmark else [page]
+    inputs = {name: {} for name in ("scores", "diagnostics", "tables", "paper")}
+    for d in datasets:
+        inputs["scores"] |= plan.table_inputs_of(d)
+        inputs["diagnostics"] |= plan.made_by("diagnostics", dataset=d, seed=plan.seeds(d)[0])
+        inputs["tables"] |= plan.made_by("tables", dataset=d)
+        inputs["tables"] |= plan.made_by("comparisons", dataset=d)
+    if of_benchmark:
+        for stage in ("paper_comparison", "claims"):
+            inputs["paper"] |= plan.made_by(stage)
+    inputs["config"] = plan.made_by("resolved_config")
     settings = Settings(
         datasets={
             d: {
                 "methods": plan.methods_shown(plan.methods(d)),
                 "tasks": list(plan.tasks(d)),
-                "seeds": list(seeds),
+                "seeds": plan.seeds(d),
                 "confidence_level": plan.config.datasets[d].scores.confidence_level,
                 "n_resamples": plan.score_settings(d)["n_resamples"],
             }
@@ -63,13 +59,13 @@ def step(job):
     from epistemic_calibration.report.comparisons import comparisons_table
     from epistemic_calibration.report.page.run import RunResults, run_page
     from epistemic_calibration.report.tables._table import PARTIAL, WARNING
-    from epistemic_calibration.workflow.result_files import read_tables
+    from epistemic_calibration.result_files import read_tables
+    from epistemic_calibration.workflow.provenance import versions
 
     scores = read_tables(job.inputs.scores)
     read = [json.loads(Path(path).read_text("utf-8")) for path in job.inputs.diagnostics]
     diagnostics = {found["dataset"]: found["methods"] for found in read}
     files = {Path(path).name: path for path in job.inputs.tables}
-    costs = {Path(p).stem: p for p in job.inputs.tables if p.endswith(".csv") and "/runtimes/" in p}
     datasets, tables = [], {}
     for name, settings in deepcopy(job.settings.datasets).items():
         n_resamples = settings.pop("n_resamples")
@@ -80,7 +76,6 @@ def step(job):
             diagnostics=diagnostics[name],
             differences=read_tables([files[f"{name}_comparisons.csv"]]),
             warnings=[line for line in summary if line.startswith((PARTIAL, WARNING))],
-            cost=cost(costs[name]),
             **settings,
         )
         datasets.append(results)
@@ -104,18 +99,8 @@ def step(job):
         for path in sorted(job.inputs.paper)
     }
     texts["Configuration, every default filled in"] = Path(job.inputs.config).read_text("utf-8")
-    manifest = Path(job.inputs.manifest)
-    # Written by the run itself, before its first job.
-    runs = manifest.read_text("utf-8") if manifest.is_file() else ""
-    write_text(job.outputs.page, run_page(RunResults(datasets, tables, texts, runs)))
-
-
-def cost(path):
-    """Return what a data set took, in words, from its table of run times."""
-    import pandas as pd
-
-    total = pd.read_csv(path).set_index("stage").loc["(all)"]
-    return f"{total['cpu_seconds']:,.0f} s of processor time, {total['peak_mb']:,.0f} MB at most"
+    facts = {"Versions": ", ".join(f"{name} {version}" for name, version in versions().items())}
+    write_text(job.outputs.page, run_page(RunResults(datasets, tables, texts, facts)))
 
 
 STAGE = Stage(
@@ -124,7 +109,6 @@ STAGE = Stage(
     step,
     inputs=("scores*", "diagnostics*", "tables*", "paper*", "config"),
     outputs=("page",),
-    unchecked=("manifest",),
 )
 
 if __name__ == "__main__":

@@ -16,9 +16,12 @@ class Settings:
 def needs(plan):
     from epistemic_calibration.registry import registered_files
 
+    scores = {}
+    for dataset in plan.config.benchmark:
+        scores |= plan.scores_of(dataset)
     return Needs(
         Settings(methods=plan.methods_shown(list(plan.entries))),
-        {"scores": [f for name in plan.config.benchmark for f in plan.score_fingerprints(name)]},
+        {"scores": scores},
         sources=[PUBLISHED, *registered_files("epistemic_calibration.scoring")],
     )
 
@@ -26,8 +29,8 @@ def needs(plan):
 def step(job):
     from epistemic_calibration.files import atomic_path, write_text
     from epistemic_calibration.paper import published
-    from epistemic_calibration.workflow.result_files import read_tables
-    from epistemic_calibration.workflow.warning_text import warning_notes
+    from epistemic_calibration.report.warning_text import warning_notes
+    from epistemic_calibration.result_files import read_tables
 
     scores = read_tables(job.inputs.scores)
     comparison = published.paper_comparison(scores, published.read_published(PUBLISHED))

@@ -20,7 +20,7 @@ def needs(plan, dataset, seed, method):
         if path not in of_files:
             of_files[path] = file_digest(path)
         digests[task] = of_files[path]
-    images = plan.fingerprint("images", dataset=dataset)
+    images = plan.made_by("images", dataset=dataset)
     return Needs(Settings(digests=digests), {"labels": images})
 
 
@@ -29,15 +29,15 @@ def step(job):
 
     import numpy as np
 
+    from epistemic_calibration.files import read_npz, write_npz
     from epistemic_calibration.predictions import PredictionsError, read_predictions
-    from epistemic_calibration.workflow.provenance import file_digest, read_npz, write_npz
-    from epistemic_calibration.workflow.result_files import read_labels
+    from epistemic_calibration.result_files import read_labels
+    from epistemic_calibration.workflow.provenance import file_digest
 
     labels = read_labels(job.inputs.labels)
     of_all, _ = read_npz(job.inputs.labels, ["y_test", "class_names"])
     dataset, read = job.where["dataset"], {}
-    for given, output in zip(job.inputs.predictions, job.outputs.hypotheses, strict=True):
-        task = Path(output).stem
+    for given, task in zip(job.inputs.predictions, job.settings.digests, strict=True):
         # One file of all classes is given once for each of its tasks.
         if given not in read:
             read = {given: (file_digest(given), _without_extras(given, read_predictions(given)))}
@@ -65,7 +65,8 @@ def step(job):
                 f"{given}: y_true differs from the labels of {what} in {different} of "
                 f"{len(expected)} places: the samples must be those of the test set, in its order"
             )
-        write_npz(output, arrays, job.spec, task=task, diagnostics={})
+        path = Path(job.outputs.hypotheses, f"{task}.npz")
+        write_npz(path, arrays, task=task, diagnostics={})
 
 
 def _without_extras(given, arrays):
@@ -124,7 +125,7 @@ def _one_against_all(given, arrays, of_all, task, dataset):
 
 
 STAGE = Stage(
-    Settings, needs, step, inputs=("labels",), outputs=("hypotheses*",), unchecked=("predictions*",)
+    Settings, needs, step, inputs=("labels",), outputs=("hypotheses",), unchecked=("predictions*",)
 )
 
 if __name__ == "__main__":

@@ -16,14 +16,14 @@ def needs(plan, dataset, seed, method):
     from epistemic_calibration.registry import registered_files
 
     fitted = plan.fit_stage(method)
-    counts = []
+    counts = {}
     if plan.has_label_counts(dataset):
-        counts = [plan.fingerprint("label_counts", dataset=dataset)]
+        counts = plan.made_by("label_counts", dataset=dataset)
     return Needs(
         Settings(tasks=list(plan.tasks(dataset)), scores=plan.score_settings(dataset)),
         {
-            "hypotheses": plan.fingerprint(fitted, dataset=dataset, seed=seed, method=method),
-            "labels": plan.fingerprint("images", dataset=dataset),
+            "hypotheses": plan.made_by(fitted, dataset=dataset, seed=seed, method=method),
+            "labels": plan.made_by("images", dataset=dataset),
             "label_counts": counts,
         },
         sources=registered_files("epistemic_calibration.scoring"),
@@ -39,10 +39,9 @@ def step(job):
     import numpy as np
     import pandas as pd
 
-    from epistemic_calibration.files import atomic_path
+    from epistemic_calibration.files import atomic_path, write_npz
+    from epistemic_calibration.result_files import SCORE_COLUMNS, read_tasks
     from epistemic_calibration.scoring import Scorer, rows_of_all_tasks
-    from epistemic_calibration.workflow.provenance import write_npz
-    from epistemic_calibration.workflow.result_files import SCORE_COLUMNS, read_tasks
 
     settings = job.settings
     rows, summaries, compared = [], [], []
@@ -54,7 +53,7 @@ def step(job):
         logger.info("task %s scored", task)
     rows += rows_of_all_tasks(summaries, settings.scores)
     arrays = {name: np.stack([of_task[name] for of_task in compared]) for name in compared[0]}
-    write_npz(job.outputs.compared, arrays, job.spec, tasks=settings.tasks)
+    write_npz(job.outputs.compared, arrays, tasks=settings.tasks)
     table = pd.DataFrame(rows).assign(**job.where)
     with atomic_path(job.outputs.scores) as path:
         table.to_csv(path, index=False, columns=list(SCORE_COLUMNS))
@@ -64,7 +63,7 @@ STAGE = Stage(
     Settings,
     needs,
     step,
-    inputs=("hypotheses*", "labels", "label_counts*"),
+    inputs=("hypotheses", "labels", "label_counts*"),
     outputs=("scores", "compared"),
 )
 

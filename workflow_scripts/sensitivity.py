@@ -26,8 +26,8 @@ def needs(plan, dataset, seed, method):
     return Needs(
         settings,
         {
-            "hypotheses": plan.fingerprint(fitted, dataset=dataset, seed=seed, method=method),
-            "labels": plan.fingerprint("images", dataset=dataset),
+            "hypotheses": plan.made_by(fitted, dataset=dataset, seed=seed, method=method),
+            "labels": plan.made_by("images", dataset=dataset),
         },
     )
 
@@ -36,7 +36,7 @@ def step(job):
     import pandas as pd
 
     from epistemic_calibration.files import atomic_path
-    from epistemic_calibration.workflow.result_files import read_tasks
+    from epistemic_calibration.result_files import read_tasks
 
     rows = []
     for task, arrays, _ in read_tasks(job.inputs, job.settings.tasks):
@@ -90,7 +90,7 @@ def measure(arrays, settings):
         yield {**common, "metric": "tece_corrected", "value": corrected.estimate}
 
 
-STAGE = Stage(Settings, needs, step, inputs=("hypotheses*", "labels"), outputs=("table",))
+STAGE = Stage(Settings, needs, step, inputs=("hypotheses", "labels"), outputs=("table",))
 
 if __name__ == "__main__":
     STAGE.run()

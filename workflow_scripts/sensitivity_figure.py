@@ -13,10 +13,10 @@ class Settings:
 def needs(plan, dataset):
     from epistemic_calibration.registry import registered_files
 
-    methods, seed = plan.methods(dataset), plan.config.seeds[0]
-    tables = [
-        plan.fingerprint("sensitivity", dataset=dataset, seed=seed, method=name) for name in methods
-    ]
+    methods, seed = plan.methods(dataset), plan.seeds(dataset)[0]
+    tables = {}
+    for name in methods:
+        tables |= plan.made_by("sensitivity", dataset=dataset, seed=seed, method=name)
     return Needs(
         Settings(methods=plan.methods_shown(methods)),
         {"tables": tables},
@@ -28,7 +28,7 @@ def needs(plan, dataset):
 def step(job):
     from epistemic_calibration.report._saving import save_figure
     from epistemic_calibration.report.sensitivity import sensitivity
-    from epistemic_calibration.workflow.result_files import read_tables
+    from epistemic_calibration.result_files import read_tables
 
     table = read_tables(job.inputs.tables)
     figure = sensitivity(table, job.where["dataset"], job.settings.methods)

@@ -15,29 +15,23 @@ class Settings:
     n_resamples: int
 
 
-def settings_of(plan, dataset):
-    return Settings(
+def needs(plan, dataset):
+    from epistemic_calibration.registry import registered_files
+
+    settings = Settings(
         methods=plan.methods_shown(plan.methods(dataset)),
         tasks=list(plan.tasks(dataset)),
         task_labels=plan.task_labels(dataset),
-        seeds=list(plan.config.seeds),
+        seeds=plan.seeds(dataset),
         n_resamples=plan.score_settings(dataset)["n_resamples"],
     )
-
-
-def sources():
-    from epistemic_calibration.registry import registered_files
-
-    packages = ("epistemic_calibration.report.tables", "epistemic_calibration.scoring")
-    return [path for package in packages for path in registered_files(package)]
-
-
-def needs(plan, dataset):
     inputs = {
-        "scores": plan.table_fingerprints(dataset),
-        "comparisons": [plan.fingerprint("comparisons", dataset=dataset)],
+        "scores": plan.table_inputs_of(dataset),
+        "comparisons": plan.made_by("comparisons", dataset=dataset),
     }
-    return Needs(settings_of(plan, dataset), inputs, sources=sources())
+    packages = ("epistemic_calibration.report.tables", "epistemic_calibration.scoring")
+    sources = [path for package in packages for path in registered_files(package)]
+    return Needs(settings, inputs, sources=sources)
 
 
 def step(job):
@@ -50,18 +44,15 @@ def step(job):
     from epistemic_calibration.files import write_text
     from epistemic_calibration.registry import available, load
     from epistemic_calibration.report._doubts import doubts
+    from epistemic_calibration.report.warning_text import unlike, warning_notes
+    from epistemic_calibration.result_files import read_tables
     from epistemic_calibration.workflow.job_warnings import merged
-    from epistemic_calibration.workflow.provenance import unlike
-    from epistemic_calibration.workflow.result_files import read_tables
-    from epistemic_calibration.workflow.warning_text import warning_notes
 
     scores, dataset = read_tables(job.inputs.scores), job.where["dataset"]
     settings = {f.name: getattr(job.settings, f.name) for f in dataclasses.fields(job.settings)}
     methods, folder = settings.pop("methods"), Path(job.outputs.tables[0]).parent
-    failed, task_labels = settings.pop("failed", {}), settings.pop("task_labels")
-    # Methods are compared when there are all of them.
-    compared = getattr(job.inputs, "comparisons", [])
-    differences = read_tables(compared) if compared else None
+    task_labels = settings.pop("task_labels")
+    differences = read_tables([job.inputs.comparisons])
     for doubt in doubts(scores, dataset, methods, task_labels):
         # Into the receipts, as what the jobs before have warned of.
         logger.warning("%s", doubt)
@@ -69,8 +60,7 @@ def step(job):
         logger.warning("%s", different)
     found = merged([job.warnings, job.warned()])
     labels = {name: method["label"] for name, method in methods.items()}
-    notes = [f"Failed: {labels[name]}: {reason}" for name, reason in failed.items()]
-    notes += warning_notes(found, labels)
+    notes = warning_notes(found, labels)
     for name in available("epistemic_calibration.report.tables"):
         module = load("epistemic_calibration.report.tables", name)
         table = module.make(scores, dataset, methods, differences=differences, **settings)
@@ -85,7 +75,7 @@ def step(job):
     write_text(folder / f"{dataset}_warnings.csv", warned.to_csv(index=False, lineterminator="\n"))
 
 
-STAGE = Stage(Settings, needs, step, inputs=("scores*", "comparisons*"), outputs=("tables*",))
+STAGE = Stage(Settings, needs, step, inputs=("scores*", "comparisons"), outputs=("tables*",))
 
 if __name__ == "__main__":
     STAGE.run()

@@ -12,11 +12,11 @@ class Settings:
     arguments: dict[str, Any]
 
 
-def needs(plan, toy, experiment, method):
+def needs(plan, experiment, method):
     from epistemic_calibration.paper.toy import load_experiment
     from epistemic_calibration.registry import module_path
 
-    block = getattr(plan.config, toy)[experiment]
+    block = plan.config.toy[experiment]
     entry = plan.entries.get(method)
     arguments = load_experiment(experiment).arguments(
         block["arguments"], method, entry and entry.model_dump()

@@ -10,15 +10,14 @@ class Settings:
     labels: dict[str, str]
 
 
-def needs(plan, toy, experiment):
+def needs(plan, experiment):
     from epistemic_calibration.registry import module_path
 
-    methods = plan.toy_runs(toy, experiment)
+    methods = plan.toy_runs(experiment)
     labels = {name: plan.entries[name].label for name in methods if name in plan.entries}
-    tables = [
-        plan.fingerprint("toy_data", toy=toy, experiment=experiment, method=name)
-        for name in methods
-    ]
+    tables = {}
+    for name in methods:
+        tables |= plan.made_by("toy_data", experiment=experiment, method=name)
     return Needs(
         Settings(labels=labels),
         {"tables": tables},
@@ -31,7 +30,7 @@ def step(job):
     from epistemic_calibration.paper.toy import load_experiment
     from epistemic_calibration.paper.toy_drawing import draw
     from epistemic_calibration.report._saving import save_figure
-    from epistemic_calibration.workflow.result_files import read_tables
+    from epistemic_calibration.result_files import read_tables
 
     table = read_tables(job.inputs.tables)
     with atomic_path(job.outputs.table) as path:

@@ -25,10 +25,24 @@ def one_job_per_stage(tmp_path):
     for task in range(10):
         (tmp_path / f"{task}.npz").write_bytes(b"")
     one = {"dataset": "digits", "seed": 0, "method": "eknn"}
-    one |= {"toy": "toy", "experiment": "eece_per_method", "page": "all"}
+    one |= {"experiment": "eece_per_method", "page": "benchmark"}
     jobs = {}
     for name, stage in stages().items():
         wildcards = [key for key in inspect.signature(stage.needs).parameters if key != "plan"]
         jobs[name] = {key: one[key] for key in wildcards}
     jobs["predictions"]["method"] = "mine"
     return Plan(resolve_config(config, tmp_path, check_packages=False), tmp_path), jobs
+
+
+@pytest.fixture
+def forget_sources():
+    """A function that has sources read anew, which the workflow reads once in a run."""
+    from epistemic_calibration.workflow import sources
+
+    def forget():
+        for value in vars(sources).values():
+            if hasattr(value, "cache_clear"):
+                value.cache_clear()
+
+    yield forget
+    forget()

@@ -1,11 +1,9 @@
 """A wrong configuration stops early, and says which key, which value, and what is allowed."""
 
 import copy
-import dataclasses
 import importlib.util
 import json
 import os
-import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -14,18 +12,14 @@ import jsonschema
 import pytest
 import yaml
 
-from epistemic_calibration.data import available_sources, load_source
-from epistemic_calibration.latents import available_encoders
 from epistemic_calibration.methods import available_methods, load_method
 from epistemic_calibration.report.style import PAPER_METHODS
 from epistemic_calibration.workflow.config import (
-    SCHEMA_PATH,
     ConfigError,
     check_yaml,
     json_schema,
-    order_keys,
     resolve_config,
-    retype_overrides,
+    retyped,
 )
 
 ROOT = Path(__file__).parents[2]
@@ -44,33 +38,15 @@ def fault(config):
     return str(caught.value)
 
 
-def test_the_shipped_configuration_is_valid():
-    resolve_config(SHIPPED)
-
-
-def test_the_shipped_configuration_names_every_parameter_of_every_method():
+def test_the_shipped_configuration_names_every_parameter_with_its_default():
     for name, entry in SHIPPED["methods"].items():
-        expected = set(load_method(name).default_parameters()) - {"device"}
-        assert set(entry) == expected, name
-
-
-def test_the_shipped_parameters_are_the_defaults():
-    resolved = resolve_config({**SHIPPED, "methods": {name: {} for name in SHIPPED["methods"]}})
-    assert resolved.methods == resolve_config(SHIPPED).methods
+        assert set(entry) == set(load_method(name).default_parameters()) - {"device"}, name
+    bare = {**SHIPPED, "methods": {name: {} for name in SHIPPED["methods"]}}
+    assert resolve_config(bare).methods == resolve_config(SHIPPED).methods
 
 
 @pytest.mark.parametrize(
-    "key",
-    [
-        "data_dir",
-        "device",
-        "threads",
-        "tasks_per_job",
-        "autoencoder",
-        "latents",
-        "scores",
-        "sensitivity",
-    ],
+    "key", ["data_dir", "device", "threads", "autoencoder", "latents", "scores", "sensitivity"]
 )
 def test_the_shipped_settings_are_the_defaults(config, key):
     del config[key]
@@ -92,39 +68,15 @@ def test_a_short_configuration_is_enough():
     }
     resolved = resolve_config(short)
     assert resolved.datasets["digits"].encoder == "auto"
-    assert resolved.controls == resolved.toy == resolved.toy_demo == {}
-
-
-def test_the_configuration_of_the_workflow_tests_is_valid():
-    small_config = runpy.run_path(str(ROOT / "tests" / "conftest.py"))["small_config"]
-    resolved = resolve_config(small_config())
-    assert resolved.datasets["digits"].source["max_train"] == 300
-    assert resolved.datasets["digits"].encoder_parameters["latent_size"] == 8
-    assert list(resolved.toy_demo) == ["dataset", "eece_vs_noise"]
+    assert resolved.controls == resolved.toy == {}
 
 
 def test_the_resolved_configuration_is_plain_data():
     dumped = resolve_config(SHIPPED).model_dump(mode="json")
     assert yaml.safe_load(yaml.safe_dump(dumped)) == dumped == json.loads(json.dumps(dumped))
-    assert dumped["datasets"]["digits"]["source"] == {
-        "source": "sklearn",
-        "name": "load_digits",
-        "test_fraction": 0.5,
-        "split_seed": 0,
-        "max_train": None,
-        "max_test": None,
-        "label_counts": None,
-        "annotations": None,
-        "held_out_fraction": 0.2,
-    }
-
-
-def test_the_schema_for_editors_is_that_of_the_code():
-    assert json.loads(SCHEMA_PATH.read_text()) == json_schema(), (
-        "run python -m epistemic_calibration.workflow.config"
-    )
-    first = (ROOT / "config.yaml").read_text().partition("\n")[0]
-    assert first == f"# yaml-language-server: $schema={SCHEMA_PATH.relative_to(ROOT)}"
+    source = dumped["datasets"]["digits"]["source"]
+    assert source["test_fraction"] == 0.5
+    assert source["max_train"] is None
 
 
 def test_the_schema_for_editors_finds_faults():
@@ -134,9 +86,8 @@ def test_the_schema_for_editors_finds_faults():
     assert not list(validator.iter_errors(SHIPPED))
     for change in (
         lambda c: c.update(seedz=[0]),
-        lambda c: c["methods"]["random_forest"].update(n_estimators=0),
         lambda c: c["datasets"]["mnist"].update(path="x"),
-        lambda c: c["toy_demo"]["eece_vs_noise"].update(n_test=0),
+        lambda c: c["toy"]["eece_vs_noise"].update(n_test=0),
     ):
         wrong = copy.deepcopy(SHIPPED)
         change(wrong)
@@ -174,17 +125,6 @@ def test_the_extended_configuration_adds_methods_and_nothing_else():
         defaults = {key: value for key, value in defaults.items() if key != "device"}
         # As YAML gives tuples.
         assert entry == json.loads(json.dumps(defaults)), name
-
-
-def test_keys_come_in_the_order_of_config_yaml():
-    # As Snakemake merges: the additions first.
-    merged = copy.deepcopy(EXTENDED)
-    for key, value in copy.deepcopy(SHIPPED).items():
-        merged[key] = {**merged.get(key, {}), **value} if isinstance(value, dict) else value
-    resolved = resolve_config(order_keys(merged, like=SHIPPED), check_packages=False)
-    assert list(resolved.methods) == [*SHIPPED["methods"], *EXTENDED["methods"]]
-    assert list(resolved.controls) == [*SHIPPED["controls"], *EXTENDED["controls"]]
-    assert list(order_keys(merged, like=SHIPPED)) == list(SHIPPED)
 
 
 @pytest.mark.fault
@@ -249,7 +189,7 @@ def test_values_are_not_converted(config):
         with pytest.raises(ConfigError, match=next(iter(change))):
             resolve_config({**config, **change})
     config["datasets"]["digits"]["scores"]["confidence_level"] = float("nan")
-    with pytest.raises(ConfigError, match="confidence_level: nan should be a finite number"):
+    with pytest.raises(ConfigError, match="confidence_level: Input should be a finite number"):
         resolve_config(config)
 
 
@@ -281,16 +221,6 @@ def test_a_method_left_out_is_left_out_of_the_toy_experiments(config):
         "eece_vs_noise",
         "eece_vs_training_size",
     }
-
-
-def test_the_demo_changes_only_what_it_names(config):
-    resolved = resolve_config(config)
-    full, demo = resolved.toy["eece_vs_noise"], resolved.toy_demo["eece_vs_noise"]
-    arguments = {**full["arguments"], **config["toy_demo"]["eece_vs_noise"]}
-    assert demo == {**full, "arguments": arguments, "seeds": [0, 1]}
-    # An experiment's own seeds hold in the demo, too.
-    assert resolved.toy["uncertainty_maps"]["seeds"] == [0]
-    assert resolved.toy_demo["uncertainty_maps"]["seeds"] == [0]
 
 
 def test_toy_experiments_have_complete_arguments(config):
@@ -346,30 +276,15 @@ def test_a_key_given_twice_is_named_with_its_line(tmp_path):
 
 
 @pytest.mark.fault
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("seeds: [0\nb: 1\n", r"config\.yaml: line 2, column 2: not YAML: expected ',' or ']'"),
-        ("a: 1\n\tb: 2\n", r"config\.yaml: line 2, column 1: not YAML: found character '\\t'"),
-        ("a: {b: [1, 1e-3]}\n", r"a\.b\.1: line 1 of \S+: YAML reads 1e-3 as text; write 1\.0e-3"),
-        ("a: 2E5\n", r"a: line 1 of \S+: YAML reads 2E5 as text; write 2\.0e\+5"),
-        (
-            "seeds: [010]\n",
-            r"seeds\.0: line 1 of \S+: YAML reads 010 as the octal number 8; write 10",
-        ),
-        ("a: 1:30\n", r"a: line 1 of \S+: YAML reads 1:30 as a number in base 60"),
-    ],
-)
-def test_what_yaml_would_misread_is_refused_with_its_line(tmp_path, text, message):
+@pytest.mark.parametrize("text", ["seeds: [0\nb: 1\n", "a: 1\n\tb: 2\n", "a: \xff"])
+def test_what_is_not_yaml_is_named_with_its_file(tmp_path, text):
     path = tmp_path / "config.yaml"
-    path.write_text(text)
-    with pytest.raises(ConfigError, match=message):
+    path.write_bytes(text.encode("latin-1"))
+    with pytest.raises(ConfigError, match=r"config\.yaml: not YAML: "):
         check_yaml(path)
 
 
-@pytest.mark.parametrize(
-    "text", ["a: [0, 00, '1e-3', 1.0e-3, 1e5x]\n", "a: &x {b: 1}\nc: *x\n", ""]
-)
+@pytest.mark.parametrize("text", ["a: [0, 1.0e-3]\n", "a: &x {b: 1}\nc: *x\n", ""])
 def test_what_yaml_reads_as_it_stands_is_accepted(tmp_path, text):
     path = tmp_path / "config.yaml"
     path.write_text(text)
@@ -383,7 +298,7 @@ def test_nested_aliases_are_refused_before_they_are_written_out(tmp_path):
     lines += [f"a{k}: &a{k} [{', '.join([f'*a{k - 1}'] * 10)}]" for k in range(1, 31)]
     path = tmp_path / "config.yaml"
     path.write_text("\n".join(lines))
-    with pytest.raises(ConfigError, match=r"aliases \(\*name\) make more than 100,000 values"):
+    with pytest.raises(ConfigError, match=r"aliases \(\*name\) make over 100,000 values"):
         check_yaml(path)
     path.write_text("a: &a [*a]\n")
     with pytest.raises(ConfigError, match="aliases"):
@@ -399,35 +314,15 @@ def test_names_that_differ_in_case_only_are_refused(config):
 @pytest.mark.fault
 def test_a_key_with_a_line_break_does_not_break_the_message(config):
     config["datasets"]["mnist\n"] = config["datasets"].pop("mnist")
-    assert r"datasets.'mnist\n': 'mnist\n' does not match" in fault(config)
+    lines = fault(config).splitlines()
+    assert any(line.startswith(r"datasets.'mnist\n'") for line in lines)
 
 
 def test_overrides_of_the_command_line_have_types():
-    # As Snakemake reads --config 'seeds=[0, 1]' 'scores={n_bins: 5}' device=cpu tasks_per_job=2
-    given = {"seeds": ["0", "1"], "scores": {"n_bins": "5"}, "device": "cpu", "tasks_per_job": 2}
-    merged = {**given, "scores": {"n_bins": "5", "binning": "kmeans"}, "threads": 1}
-    assert retype_overrides(merged, given) == {
-        "seeds": [0, 1],
-        "scores": {"n_bins": 5, "binning": "kmeans"},
-        "device": "cpu",
-        "tasks_per_job": 2,
-        "threads": 1,
-    }
-
-
-def test_a_file_of_a_method_may_define_dataclasses(config, tmp_path):
-    (tmp_path / "mine.py").write_text(
-        "from __future__ import annotations\n"
-        "from dataclasses import dataclass\n"
-        "from epistemic_calibration.methods.base_rate import BaseRate\n"
-        "@dataclass\n"
-        "class Part:\n"
-        "    value: float\n"
-        "class Mine(BaseRate):\n"
-        "    label = 'Mine'\n"
-    )
-    config["methods"]["mine"] = {"file": "mine.py"}
-    assert resolve_config(config, base_dir=tmp_path).methods["mine"].family == "control"
+    # As Snakemake reads --config 'seeds=[0, 1]' 'scores={n_bins: 5}' device=cpu threads=2
+    given = {"seeds": ["0", "1"], "scores": {"n_bins": "5"}, "device": "cpu", "threads": 2}
+    expected = {"seeds": [0, 1], "scores": {"n_bins": 5}, "device": "cpu", "threads": 2}
+    assert retyped(given) == expected
 
 
 def test_methods_may_have_files_of_the_same_name_beside_them(config, tmp_path):
@@ -448,27 +343,6 @@ def test_methods_may_have_files_of_the_same_name_beside_them(config, tmp_path):
     assert [folder for folder in sys.path if folder.startswith(str(tmp_path))] == [
         str(tmp_path / "second")
     ]
-
-
-def test_a_method_from_a_file(config, tmp_path):
-    (tmp_path / "mine.py").write_text(
-        "from epistemic_calibration.methods import Method\n"
-        "class Mine(Method):\n"
-        "    label = 'Mine'\n"
-        "    parameter_schema = {'k': {'type': 'integer', 'minimum': 1}}\n"
-        "    def __init__(self, *, k=3, random_state=0): self.k = k\n"
-        "    def fit(self, X, y): return self\n"
-        "    def sample_hypotheses(self, X): return X[:, : self.k]\n"
-    )
-    config["methods"]["mine"] = {"file": "mine.py", "k": 2}
-    resolved = resolve_config(config, base_dir=tmp_path).methods["mine"]
-    assert resolved.parameters == {"k": 2}
-    config["methods"]["mine"]["k"] = 0
-    with pytest.raises(ConfigError, match=r"methods\.mine\.k: 0 is less than the minimum of 1"):
-        resolve_config(config, base_dir=tmp_path)
-    config["methods"]["mine"] = {"file": "mine.py", "kk": 2}
-    with pytest.raises(ConfigError, match=r"mine\.kk: unknown key, did you mean 'k'\?; allowed: k"):
-        resolve_config(config, base_dir=tmp_path)
 
 
 METHOD = """\
@@ -512,15 +386,12 @@ def test_a_method_from_a_file_whose_parameters_are_fields(config, tmp_path):
     wrong = {"k": 0, "kind": "c", "sizes": [], "size": 1, "plain": "x", "pair": [1]}
     with pytest.raises(ConfigError) as caught:
         resolved_fields(config, tmp_path, fields, **wrong)
-    assert caught.value.faults == [
-        "methods.mine.k: 0 should be greater than or equal to 1 (neighbours)",
-        "methods.mine.kind: 'c' should be 'a' or 'b'",
-        "methods.mine.sizes: [] should have at least 1 item, not 0",
-        "methods.mine.size: 1 should be 'auto' or should be greater than or equal to 2",
-        "methods.mine.plain: 'x' should be a valid number",
-        "methods.mine.pair: [1] should have at least 2 items, not 1",
-    ]
-    with pytest.raises(ConfigError, match=r"methods\.mine\.sizes\.1: 0 should be greater"):
+    keys = [line.partition(": ")[0] for line in caught.value.faults]
+    # Of a choice between two, pydantic says what is wrong with each.
+    assert list(dict.fromkeys(key.split(".")[2] for key in keys)) == list(wrong)
+    bound = "methods.mine.k: Input should be greater than or equal to 1, got 0"
+    assert caught.value.faults[0] == bound
+    with pytest.raises(ConfigError, match=r"methods\.mine\.sizes\.1: Input should be greater"):
         resolved_fields(config, tmp_path, fields, sizes=[1, 0])
 
 
@@ -528,9 +399,9 @@ def test_a_method_from_a_file_whose_parameters_are_fields(config, tmp_path):
 @pytest.mark.parametrize(
     ("fields", "words"),
     [
-        (["k: int = parameter(0, ge=1)"], r"methods\.mine\.k: 0 should be greater"),
+        (["k: int = parameter(0, ge=1)"], r"methods\.mine\.k: Input should be greater"),
         (["k: Unheard = 1"], r"methods\.mine: NameError: name 'Unheard' is not defined"),
-        (["family: ClassVar[str] = 'x'"], r"methods\.mine\.family: 'x' should be 'active'"),
+        (["family: ClassVar[str] = 'x'"], r"methods\.mine\.family: Input should be 'active'"),
         (["raise RuntimeError('of my own')"], r"methods\.mine: RuntimeError: of my own"),
     ],
 )
@@ -540,77 +411,108 @@ def test_faults_of_a_users_file_are_named(config, tmp_path, fields, words):
 
 
 @pytest.mark.fault
+def test_a_pipe_in_depends_on_is_refused_and_not_waited_for(config, tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "mine.py").write_text(METHOD.format(fields="k: int = 3"))
+    config["methods"]["mine"] = {"file": "mine.py", "depends_on": ["pipe"]}
+    with pytest.raises(ConfigError, match=r"depends_on: no such file or folder: pipe"):
+        resolve_config(config, base_dir=tmp_path)
+
+
+NPZ = {"source": "npz", "path": "a.npz"}
+
+
+@pytest.mark.fault
 @pytest.mark.parametrize(
-    ("change", "words"),
+    ("change", "line"),
     [
-        (lambda c: c.update(seedz=[0]), ["seedz: unknown key", "did you mean 'seeds'"]),
-        (lambda c: c.pop("seeds"), ["missing key(s) seeds"]),
-        (lambda c: c.update(seeds=[0, 0]), ["seeds", "non-unique"]),
-        (lambda c: c.update(seeds=[-1]), ["seeds.0", "-1"]),
-        (lambda c: c.update(threads="two"), ["threads", "'two'", "integer"]),
-        (lambda c: c.update(benchmark=["mnst"]), ["benchmark", "'mnst'", "did you mean 'mnist'"]),
+        (lambda c: c.update(seedz=[0]), "seedz: unknown key, did you mean 'seeds'?"),
+        (lambda c: c.pop("seeds"), "seeds: missing"),
+        (lambda c: c.update(seeds=[0, 0]), "seeds: Input has non-unique elements, got [0, 0]"),
+        (lambda c: c.update(seeds=[-1]), "seeds.0: Input should be greater than or equal to 0"),
+        (lambda c: c.update(seeds="0"), "seeds: Input should be a valid list, got '0'"),
+        (lambda c: c.update(threads="two"), "threads: Input should be a valid integer, got 'two'"),
+        (lambda c: c.update(device="gpu"), "device: Input should be 'auto', 'cpu' or 'cuda', got"),
+        (lambda c: c.update(scores=None), "scores: Input should be a valid dictionary"),
+        (lambda c: c.update(methods=[]), "methods: Input should be a valid dictionary, got []"),
+        (lambda c: c["scores"].update(binning="k-means"), "scores.binning: Input should be '"),
         (
-            lambda c: c["datasets"]["digits"].update(test_fracton=0.2),
-            ["datasets.digits.test_fracton", "did you mean 'test_fraction'"],
+            lambda c: c.update(benchmark=["mnst"]),
+            "benchmark: 'mnst' is not a data set, did you mean 'mnist'?",
         ),
         (
-            lambda c: c["datasets"]["digits"].update(test_fraction=1.5),
-            ["datasets.digits.test_fraction", "1.5"],
+            lambda c: c["datasets"]["digits"].update(test_fracton=0.2),
+            "datasets.digits.sklearn.test_fracton: unknown key, did you mean 'test_fraction'?",
         ),
         (
             lambda c: c["datasets"]["mnist"].update(name="MNITS"),
-            ["datasets.mnist.name", "'MNITS'", "FashionMNIST"],
+            "datasets.mnist.torchvision.name: Input should be ",
         ),
-        (lambda c: c["datasets"].update(x={"source": "url"}), ["datasets.x.source", "'url'"]),
-        (lambda c: c["datasets"].update(x={"source": "npz"}), ["datasets.x", "path"]),
+        (lambda c: c["datasets"].update(x={"source": "npz"}), "datasets.x.npz.path: missing"),
+        (lambda c: c["datasets"].update(x={"source": "url"}), "datasets.x: Input tag 'url' found"),
+        (lambda c: c["datasets"].update(x={"path": "y"}), "datasets.x: Unable to extract tag"),
+        (lambda c: c["datasets"].update({"../up": NPZ}), "datasets.../up.[key]: String should"),
+        (lambda c: c["datasets"].update(tables=NPZ), "datasets.tables: the name is reserved;"),
         (
-            lambda c: c["datasets"].update({"../up": {"source": "npz", "path": "a.npz"}}),
-            ["../up", "Letters, digits and underscores"],
+            lambda c: c["datasets"].update(a_summary=NPZ),
+            "datasets.a_summary: a name must not end in _summary",
         ),
         (
-            lambda c: c["datasets"].update(tables={"source": "npz", "path": "a.npz"}),
-            ["datasets.tables", "reserved"],
-        ),
-        (
-            lambda c: c["datasets"].update(a_summary={"source": "npz", "path": "a.npz"}),
-            ["datasets.a_summary", "must not end in _summary"],
+            lambda c: c["datasets"].update(Digits=c["datasets"]["digits"]),
+            "datasets.Digits: the name differs from digits in case only",
         ),
         (
             lambda c: c["methods"].update(random_forrest={}),
-            ["methods.random_forrest", "did you mean 'random_forest'"],
+            "methods.random_forrest: no method 'random_forrest', did you mean 'random_forest'?",
         ),
         (
             lambda c: c["methods"]["random_forest"].update(n_estimator=3),
-            ["methods.random_forest.n_estimator", "did you mean 'n_estimators'"],
+            "methods.random_forest.n_estimator: unknown key, did you mean 'n_estimators'?",
         ),
         (
             lambda c: c["methods"]["random_forest"].update(n_estimators=0),
-            ["methods.random_forest.n_estimators", "0"],
+            "methods.random_forest.n_estimators: Input should be greater than or equal to 1, got",
         ),
-        (lambda c: c["methods"].update(Eknn={"method": "eknn"}), ["Eknn", "taken by methods.eknn"]),
         (
-            lambda c: c["methods"].update({"a/b": {"method": "eknn"}}),
-            ["a/b", "Letters, digits and underscores"],
+            lambda c: c["methods"].update(Eknn={"method": "eknn"}),
+            "methods.Eknn: the name is taken by methods.eknn",
         ),
+        (lambda c: c["methods"].update({"a/b": {"method": "eknn"}}), "methods.a/b.[key]: String"),
         (
             lambda c: c["methods"].update(mine={"file": "nowhere.py"}),
-            ["methods.mine", "nowhere.py"],
+            "methods.mine: no such method file: ",
+        ),
+        (
+            lambda c: c["methods"].update(p={"predictions": "x.csv"}),
+            "methods.p.predictions: String should match pattern",
+        ),
+        (
+            lambda c: c["methods"].update(p={"predictions": "{task}.npz", "k": 3}),
+            "methods.p.k: predictions made elsewhere take no parameters",
+        ),
+        (
+            lambda c: c["methods"].update(p={"method": "eknn", "file": "p.py"}),
+            "methods.p: give one of method and file, not both",
         ),
         (
             lambda c: c["latents"].update(n_neighbors=5),
-            ["methods.eknn.n_neighbors", "12", "latents.n_neighbors"],
+            "methods.eknn.n_neighbors: 12 is more than the 5 neighbours that latents.n_neighbors",
+        ),
+        (lambda c: c["latents"].update(encoder="pcb"), "latents.encoder: Input should be 'auto', "),
+        (
+            lambda c: c["toy"].update(calibration_plots={}),
+            "toy.calibration_plots.variants: missing",
         ),
         (
-            lambda c: c["scores"].update(binning="k-means"),
-            ["scores.binning", "'k-means'", "kmeans"],
+            lambda c: c["toy"]["eece_vs_noise"].update(methods=["forest"]),
+            "toy.eece_vs_noise.methods: no method 'forest'",
         ),
     ],
 )
-def test_faults_are_named(config, change, words):
+def test_what_a_fault_is_called(config, change, line):
     change(config)
-    message = fault(config)
-    for word in words:
-        assert word in message
+    lines = fault(config).splitlines()[1:]
+    assert any(told.startswith(line) for told in lines), lines
 
 
 @pytest.mark.fault
@@ -623,7 +525,6 @@ def test_all_faults_are_told_at_once(config):
     config["methods"]["eknn"]["alpa"] = 0.3
     config["controls"]["Eknn"] = {"method": "eknn"}
     config["toy"]["dataset"] = {"n_samples": 0}
-    config["toy_demo"]["eece_vs_noise"] = {"n_tests": 3}
     with pytest.raises(ConfigError) as caught:
         resolve_config(config, reserved=["tables"])
     starts = {line.partition(":")[0] for line in caught.value.faults}
@@ -632,106 +533,11 @@ def test_all_faults_are_told_at_once(config):
         "threads",
         "benchmark",
         "datasets.tables",
-        "datasets.tables.max_test",
+        "datasets.tables.npz.max_test",
         "methods.random_forest.n_estimators",
         "methods.random_forest.datasets",
         "methods.eknn.alpa",
         "controls.Eknn",
         "toy.dataset.n_samples",
-        "toy_demo.eece_vs_noise.n_tests",
     }
     assert all(": " in line and "\n" not in line for line in caught.value.faults)
-
-
-@pytest.mark.fault
-def test_a_key_of_another_source_is_told_with_those_that_the_source_has(config):
-    config["datasets"]["mnist"] |= {"path": "pictures", "split_seed": 2}
-    with pytest.raises(ConfigError) as caught:
-        resolve_config(config)
-    keys = {"source", "tasks", "tasks_per_job", "latents", "scores", *available_encoders()}
-    keys |= {field.name for field in dataclasses.fields(load_source("torchvision"))}
-    allowed = ", ".join(sorted(keys))
-    assert caught.value.faults == [
-        f"datasets.mnist.path: unknown key; allowed: {allowed}",
-        f"datasets.mnist.split_seed: unknown key; allowed: {allowed}",
-    ]
-
-
-@pytest.mark.fault
-@pytest.mark.parametrize("source", available_sources())
-def test_an_unknown_key_of_any_source_is_named(config, source):
-    config["datasets"]["x"] = {"source": source, "zzz": 1}
-    message = fault(config)
-    assert "datasets.x.zzz: unknown key; allowed: " in message
-    required = [
-        field.name
-        for field in dataclasses.fields(load_source(source))
-        if field.default is field.default_factory is dataclasses.MISSING
-    ]
-    if required:
-        assert f"datasets.x: missing key(s) {', '.join(required)}" in message
-
-
-@pytest.mark.fault
-@pytest.mark.parametrize(
-    ("key", "value", "line"),
-    [
-        ("seeds", "0", "seeds: '0' should be a valid list ("),
-        ("device", "gpu", "device: 'gpu' should be 'auto', 'cpu' or 'cuda', did you mean 'cpu'? ("),
-        ("scores", None, "scores: None should be a block of keys and values"),
-        ("methods", [], "methods: [] should be a block of keys and values"),
-        ("methods", {"eknn": None}, "methods.eknn: None should be a block of keys and values"),
-        ("datasets", {"x": 3}, "datasets.x: 3 should be a block of keys and values"),
-        ("datasets", {"x": {"path": "y"}}, "datasets.x: missing key(s) source"),
-        (
-            "datasets",
-            {"x": {"source": "image_folder", "path": "y", "image_size": "32x32"}},
-            "datasets.x.image_size: '32x32' should be a valid list or should be a valid integer "
-            "([height, width] in pixels to which all images are scaled, such as [32, 32], or ",
-        ),
-        ("benchmark", [], "benchmark: [] should have at least 1 item, not 0"),
-        ("methods", {"p": {"predictions": "x.csv"}}, "methods.p.predictions: 'x.csv' does not "),
-        (
-            "methods",
-            {"p": {"predictions": "{task}.npz", "k": 3}},
-            "methods.p.k: predictions made elsewhere take no parameters",
-        ),
-        (
-            "methods",
-            {"p": {"method": "eknn", "file": "p.py"}},
-            "methods.p: give one of method and file, not both",
-        ),
-        ("latents", {"encoder": "pcb"}, "latents.encoder: 'pcb' should be 'auto', "),
-        ("autoencoder", {"latent_size": 0}, "autoencoder.latent_size: 0 should be "),
-        ("toy", {"calibration_plots": {}}, "toy.calibration_plots: missing key(s) variants"),
-        ("toy", {"dataset": {"methods": "all"}}, "toy.dataset.methods: unknown key; allowed: "),
-        (
-            "toy",
-            {"eece_vs_noise": {"methods": ["forest"]}},
-            "toy.eece_vs_noise.methods: no method 'forest'",
-        ),
-        (
-            "toy_demo",
-            {"eece_vs_noise": {"methods": ["forest"]}},
-            "toy_demo.eece_vs_noise.methods: no method 'forest'",
-        ),
-    ],
-)
-def test_what_a_fault_is_called(config, key, value, line):
-    lines = fault({**config, key: value}).splitlines()
-    assert any(told.startswith(line) for told in lines), lines
-
-
-@pytest.mark.fault
-@pytest.mark.parametrize(
-    ("tasks", "line"),
-    [
-        ("al", "'al' should be a valid list or should be 'all', did you mean 'all'? ("),
-        (["1", "1"], "['1', '1'] has non-unique elements ("),
-        ([], "[] should have at least 1 item, not 0 ("),
-    ],
-)
-def test_of_two_forms_the_one_that_was_meant_is_told(config, tasks, line):
-    config["datasets"]["digits"]["tasks"] = tasks
-    _, told = fault(config).splitlines()
-    assert told.startswith(f"datasets.digits.tasks: {line}")

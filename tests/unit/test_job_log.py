@@ -1,4 +1,4 @@
-"""The last line of a job's log, and what the status of a run makes of it."""
+"""The last line of a job's log names the line to blame."""
 
 import importlib.util
 
@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from epistemic_calibration.metrics import accuracy
-from epistemic_calibration.workflow.job_log import Outcome, done_line, failed_line, read_outcome
-from epistemic_calibration.workflow.status import _state
+from epistemic_calibration.workflow.job_log import failed_line
 
 OWN = """\
 import numpy as np
@@ -64,32 +63,7 @@ def test_without_a_file_of_the_user_it_is_the_projects():
 
 @pytest.mark.fault
 def test_a_long_or_broken_message_is_one_line():
-    said = failed_line(ValueError("a\nb " + "x" * 100 + " y" * 1000))
+    said = failed_line(ValueError("a\nb " + "x" * 100 + " y" * 5000))
     assert "\n" not in said
-    assert len(said) < 420
+    assert len(said) < 2020
     assert said.endswith(" …")
-
-
-def log(path, last):
-    path.write_text(f"2026-01-01 00:00:00,000 INFO start\n2026-01-01 00:00:01,000 INFO {last}\n")
-    return path
-
-
-def test_the_end_of_a_log_tells_how_its_job_ended(tmp_path):
-    path = tmp_path / "job.log"
-    assert read_outcome(path) is None
-    assert read_outcome(log(path, done_line(1.25))) == Outcome("done")
-    assert read_outcome(log(path, "task 3 ready")) == Outcome("unfinished")
-    path.write_text("")
-    assert read_outcome(path) == Outcome("unfinished")
-
-
-def test_the_state_of_what_is_not_done(tmp_path):
-    names = ["done.log", "stuck.log", "failed.log"]
-    log(tmp_path / "done.log", done_line(1))
-    log(tmp_path / "stuck.log", "epoch 3")
-    log(tmp_path / "failed.log", failed_line(ValueError("no")))
-    assert _state(tmp_path, names, True) == ("failed", "ValueError: no")
-    assert _state(tmp_path, names[:2], True) == ("running", "")
-    assert _state(tmp_path, names[:2], False) == ("stopped", "")
-    assert _state(tmp_path, [*names[:1], "none.log"], True) == ("missing", "")

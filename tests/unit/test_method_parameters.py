@@ -1,7 +1,7 @@
 """Parameters are fields, or the keywords of a class's own ``__init__``."""
 
 from dataclasses import dataclass, field
-from typing import ClassVar, Literal
+from typing import Literal
 
 import numpy as np
 import pytest
@@ -22,8 +22,6 @@ class Silent(Method):
 
 
 class OwnInit(Silent):
-    parameter_schema: ClassVar = {"k": {"type": "integer", "minimum": 1}}
-
     def __init__(self, *, needed, k=3, random_state=0):
         self.needed, self.k, self.random_state = needed, k, random_state
 

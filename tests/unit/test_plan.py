@@ -1,7 +1,10 @@
-"""Specs hold what a job depends on, and nothing else."""
+"""Specs hold what a job depends on, and nothing else; their times tell what is current."""
 
 import copy
 import dataclasses
+import json
+import os
+import time
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +21,6 @@ from epistemic_calibration.scoring._resamples import (
 from epistemic_calibration.workflow.config import resolve_config
 from epistemic_calibration.workflow.plan import Plan, stages
 from epistemic_calibration.workflow.provenance import write_receipt
-from epistemic_calibration.workflow.status import MethodStatus
 
 ROOT = Path(__file__).parents[2]
 SHIPPED = yaml.safe_load((ROOT / "config.yaml").read_text())
@@ -31,104 +33,104 @@ def plan(change=lambda config: None, base_dir=ROOT):
     return Plan(resolve_config(config, base_dir), base_dir)
 
 
-def fingerprints(plan):
-    found = {"images": plan.fingerprint("images", dataset="digits")}
-    for stage in ("encoder", "latents", "neighbors"):
-        found[stage] = plan.fingerprint(stage, **DIGITS)
-    for method in ("random_forest", "eknn"):
-        for stage in ("hypotheses", "scores"):
-            found[f"{stage} {method}"] = plan.fingerprint(stage, method=method, **DIGITS)
-    found["tables"] = plan.fingerprint("tables", dataset="digits")
-    found["figures"] = plan.fingerprint("figures", dataset="digits")
-    return found
-
-
-@pytest.mark.parametrize(
-    ("change", "changed"),
-    [
-        (lambda c: c["datasets"]["digits"].update(tasks_per_job=3), set()),
-        (lambda c: c.update(data_dir="elsewhere"), set()),
-        (lambda c: c["datasets"].pop("mnist") and c.update(benchmark=["digits"]), set()),
-        (
-            lambda c: c["methods"]["eknn"].update(alpha=0.5),
-            {"hypotheses eknn", "scores eknn", "tables", "figures"},
-        ),
-        (
-            lambda c: c["scores"].update(ece_n_bins=11),
-            {"scores eknn", "scores random_forest", "tables", "figures"},
-        ),
-        (lambda c: c["methods"]["eknn"].update(label="EKNN"), {"tables", "figures"}),
-        (lambda c: c.update(seeds=[0, 1]), {"tables", "figures"}),
-        (
-            lambda c: c["latents"].update(n_neighbors=15),
-            {"neighbors", "hypotheses eknn", "scores eknn", "tables", "figures"},
-        ),
-        (
-            lambda c: c["latents"].update(scaling="standard"),
-            set(fingerprints(plan())) - {"images", "encoder"},
-        ),
-        (
-            lambda c: c["latents"].update(encoder="pca"),
-            set(fingerprints(plan())) - {"images"},
-        ),
-        (lambda c: c["datasets"]["digits"].update(split_seed=1), set(fingerprints(plan()))),
-        (lambda c: c.update(threads=2), set(fingerprints(plan()))),
-    ],
-)
-def test_a_change_reaches_what_depends_on_it(change, changed):
-    before, after = fingerprints(plan()), fingerprints(plan(change))
-    assert {name for name in before if before[name] != after[name]} == changed
+# --- Specs
 
 
 @pytest.mark.parametrize("stage", stages())
-def test_a_job_reads_its_settings_back_as_they_were_planned(stage, one_job_per_stage):
+def test_a_spec_has_the_settings_the_script_and_exactly_the_inputs_of_its_stage(
+    stage, one_job_per_stage
+):
     planned, jobs = one_job_per_stage
-    spec = planned.spec(stage, **jobs[stage])
-    settings = stages()[stage].settings(**spec["settings"])
+    spec, found = planned.spec(stage, **jobs[stage]), stages()[stage]
+    settings = found.settings(**spec["settings"])
     assert dataclasses.asdict(settings) == spec["settings"]
-    # What the step reads of the settings, it has.
-    assert set(spec["inputs"]) <= {name.rstrip("*") for name in stages()[stage].inputs}
+    assert set(spec["inputs"]) == {name.rstrip("*") for name in found.inputs}
     assert f"workflow_scripts/{stage}.py" in spec["sources"]
+    # What must be there once is made by one job.
+    once = {name for name in found.inputs if not name.endswith("*")}
+    assert {name for name in once if len(spec["inputs"][name]) != 1} == set()
+
+
+def test_threads_are_in_the_specs_of_the_stages_that_use_them(one_job_per_stage):
+    _, jobs = one_job_per_stage
+    del jobs["predictions"]
+    planned = plan(lambda c: c.update(threads=3))
+    threads = {stage: planned.spec(stage, **where)["threads"] for stage, where in jobs.items()}
+    assert threads == {stage: 3 if stages()[stage].threads else 1 for stage in jobs}
+    assert 3 in threads.values()
+
+
+@pytest.fixture
+def of_digits(tmp_path, monkeypatch):
+    """A plan in a folder of its own."""
+    monkeypatch.chdir(tmp_path)
+    return lambda: plan(base_dir=tmp_path)
+
+
+def test_the_time_of_a_spec_tells_whether_its_job_must_run(of_digits):
+    job, where = "neighbors/digits-0", ("neighbors", DIGITS)
+    begun = time.time() - 10
+    path = of_digits().write_spec(where[0], **where[1])
+    assert path == f"results/specs/{job}.json"
+    assert json.loads(Path(path).read_text()) == of_digits().spec(where[0], **where[1])
+    assert Path(path).stat().st_mtime > begun
+
+    Path("results/neighbors.npz").write_text("")
+    write_receipt(job, of_digits().fingerprint(where[0], **where[1]), ["results/neighbors.npz"])
+    os.utime(path)
+    of_digits().write_spec(where[0], **where[1])
+    assert Path(path).stat().st_mtime == 0
+
+    # Lost, or made from another spec.
+    Path("results/neighbors.npz").unlink()
+    of_digits().write_spec(where[0], **where[1])
+    assert Path(path).stat().st_mtime > begun
+    Path("results/neighbors.npz").write_text("")
+    write_receipt(job, "0" * 64, ["results/neighbors.npz"])
+    os.utime(path, (0, 0))
+    of_digits().write_spec(where[0], **where[1])
+    assert Path(path).stat().st_mtime > begun
 
 
 @pytest.mark.fault
-@pytest.mark.parametrize("left_out", ["latents", "labels"])
-def test_an_input_that_a_stage_forgets_fails_when_the_plan_is_made(left_out, monkeypatch):
-    stage = {"latents": "neighbors", "labels": "scores"}[left_out]
-    where = {**DIGITS, "method": "eknn"} if stage == "scores" else DIGITS
-    planned, needs = plan(), stages()[stage].needs
-
-    def forgetful(*args, **kwargs):
-        found = needs(*args, **kwargs)
-        kept = {name: value for name, value in found.inputs.items() if name != left_out}
-        return dataclasses.replace(found, inputs=kept)
-
-    broken = dataclasses.replace(stages()[stage], needs=forgetful)
-    monkeypatch.setitem(stages(), stage, broken)
-    with pytest.raises(TypeError, match=rf"{stage}\.py: {left_out} must be both in `inputs`"):
-        planned.spec(stage, **where)
+def test_a_spec_that_was_edited_is_written_anew(of_digits):
+    path = Path(of_digits().write_spec("neighbors", **DIGITS))
+    text = path.read_text()
+    path.write_text(text.replace("12", "13"))
+    assert path.read_text() != text
+    of_digits().write_spec("neighbors", **DIGITS)
+    assert path.read_text() == text
 
 
-def test_the_path_of_a_spec_tells_people_and_specs_apart():
-    first, second = (
-        plan(lambda c, n=n: c["scores"].update(ece_n_bins=n)).spec_path(
-            "scores", method="eknn", **DIGITS
+def test_the_plan_knows_which_specs_were_asked_for(of_digits):
+    planned = of_digits()
+    planned.write_spec("scores", method="eknn", **DIGITS)
+    where = {"dataset": "digits", "method": "eknn", "seed": "0"}
+    assert planned.asked == {"scores/digits-eknn-0": ("scores", where)}
+
+
+def test_the_jobs_that_tables_are_made_of_are_by_seed_and_method():
+    planned = plan(lambda c: c.update(seeds=[0, 1]))
+    methods = planned.methods("digits")
+    expected = {
+        f"scores/digits-{method}-{seed}": planned.fingerprint(
+            "scores", dataset="digits", seed=seed, method=method
         )
-        for n in (10, 11)
-    )
-    assert first != second
-    for path in (first, second):
-        assert path.startswith("results/specs/scores/digits-eknn-0-")
-        assert len(path) < 100
+        for seed in (0, 1)
+        for method in methods
+    }
+    assert len(set(expected.values())) == 2 * len(methods)
+    assert planned.scores_of("digits") == expected
+    second = {job: made for job, made in expected.items() if job.endswith("-1")}
+    assert planned.scores_of("digits", [1]) == second
+    bounds = {}
+    for seed in (0, 1):
+        bounds |= planned.made_by("bounds", dataset="digits", seed=seed)
+    assert planned.table_inputs_of("digits") == {**expected, **bounds}
+    assert planned.spec("tables", dataset="digits")["inputs"]["scores"] == {**expected, **bounds}
 
 
-def test_a_hundred_seeds_and_data_sets_are_no_longer_a_command_line():
-    def many(config):
-        config["seeds"] = list(range(100))
-
-    planned = plan(many)
-    assert len(planned.spec_path("tables", dataset="digits")) < 100
-    assert len(planned.spec("tables", dataset="digits")["inputs"]["scores"]) == 100 * (10 + 1)
+# --- What the configuration says of data sets, tasks and methods
 
 
 def test_tasks_are_the_classes_in_their_order():
@@ -148,7 +150,6 @@ def test_two_classes_are_one_task():
     assert binary(["malignant"]).tasks("tumours") == {"malignant": 0}
     with pytest.raises(ValueError, match=r"datasets\.tumours\.tasks: with two classes .*name one"):
         binary(["malignant", "benign"]).tasks("tumours")
-    assert len(binary().task_chunks("tumours")) == 1
 
 
 def test_features_are_scaled_and_not_encoded():
@@ -183,28 +184,6 @@ def test_an_unknown_task_is_named():
         wrong.tasks("digits")
 
 
-@pytest.mark.parametrize(("size", "n_chunks"), [(1, 10), (3, 4), (10, 1), (99, 1)])
-def test_chunks_cover_all_tasks_once(size, n_chunks):
-    def configure(config):
-        config["datasets"]["digits"]["tasks_per_job"] = size
-
-    chunks = plan(configure).task_chunks("digits")
-    assert len(chunks) == n_chunks
-    assert [task for chunk in chunks for task in chunk] == [str(k) for k in range(10)]
-
-
-def test_a_data_set_may_have_its_own_number_of_tasks_per_job():
-    def configure(config):
-        config["tasks_per_job"] = 1
-        config["datasets"]["digits"]["tasks_per_job"] = 4
-        config["datasets"]["others"] = {"source": "sklearn", "name": "load_digits"}
-
-    own = plan(configure)
-    assert list(map(len, own.task_chunks("digits"))) == [4, 4, 2]
-    assert list(own.fits("digits")) == ["0", "1", "2"]
-    assert list(own.fits("others")) == [str(k) for k in range(10)]
-
-
 def test_tasks_are_labelled_where_their_paths_have_other_names(tmp_path):
     images, y = np.zeros((6, 4, 4), np.uint8), np.arange(6) % 3
     arrays = {"x_train": images, "x_test": images, "y_train": y, "y_test": y}
@@ -217,43 +196,6 @@ def test_tasks_are_labelled_where_their_paths_have_other_names(tmp_path):
     labels = plan(change, tmp_path).task_labels("pets")
     assert sorted(labels.values()) == ["<b>", "a dog"]
     assert labels.keys() < plan(change, tmp_path).tasks("pets").keys()
-
-
-def test_finished_scores_are_those_that_are_current(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    of_digits = plan(base_dir=tmp_path)
-    folder = Path("results/digits/seed0/scores")
-    folder.mkdir(parents=True)
-    for method, others in (("eknn", ""), ("laplace", "0"), ("centroids", None)):
-        (folder / f"{method}.csv").write_text("task,metric,value\n")
-        if others is not None:
-            asked = of_digits.fingerprint("scores", method=method, **DIGITS)
-            write_receipt(folder / f"{method}.csv", others + asked)
-    # The second was made from another spec, the third by a job that did not finish.
-    assert of_digits.finished_scores("digits") == {(0, "eknn"): f"{folder}/eknn.csv"}
-
-
-def test_failures_are_those_of_methods_that_have_failed(tmp_path, monkeypatch):
-    states = {"eknn": "failed", "laplace": "done", "centroids": "stopped"}
-    monkeypatch.setattr(
-        "epistemic_calibration.workflow.status.dataset_status",
-        lambda plan, dataset: [
-            MethodStatus(name, 0, state, 0, 10, reason=f"{name}'s")
-            for name, state in states.items()
-        ],
-    )
-    assert plan(base_dir=tmp_path).failures("digits") == {"eknn": "eknn's"}
-
-
-@pytest.mark.parametrize(("size", "parts"), [(1, "5 6 7"), (2, "0 1"), (9, "0")])
-def test_logs_of_fits_have_the_number_of_a_chunk_or_the_task_that_it_is(size, parts):
-    def configure(config):
-        config["datasets"]["digits"]["tasks_per_job"] = size
-        config["datasets"]["digits"]["tasks"] = ["5", "6", "7"]
-
-    fits = plan(configure).fits("digits")
-    assert " ".join(fits) == parts
-    assert list(fits.values()) == plan(configure).task_chunks("digits")
 
 
 def test_predictions_are_told_by_content(tmp_path):
@@ -294,11 +236,6 @@ def test_resamples_follow_from_the_number_of_tests():
     )
 
 
-def test_a_further_method_leaves_the_scores_of_the_others_alone():
-    before, after = fingerprints(plan()), fingerprints(plan(more_methods(1)))
-    assert {name for name in before if before[name] != after[name]} == {"tables", "figures"}
-
-
 @pytest.mark.parametrize("n_tests", [1, 149, 150, 151, 999, 2400])
 def test_with_adequate_resamples_holm_can_reject(n_tests):
     n = adequate_resamples(n_tests)
@@ -309,9 +246,6 @@ def test_with_adequate_resamples_holm_can_reject(n_tests):
     assert needed <= n
     assert can_reject(n_tests, needed)
     assert not can_reject(n_tests, needed - 1)
-
-
-# --- What the workflow asks the plan
 
 
 @pytest.mark.fault
@@ -334,56 +268,12 @@ def imported(config):
     config["seeds"] = [0, 1]
 
 
-@pytest.mark.fault
-def test_missing_predictions_are_those_of_the_data_sets_that_a_method_names(tmp_path):
-    (tmp_path / "digits-0-3.npz").write_bytes(b"")
-    missing = plan(imported, tmp_path).missing_predictions()
-    names = ("digits-0-0.npz", "digits-1-0.npz", "digits-1-3.npz")
-    assert missing == [tmp_path / name for name in names]
-
-
 def test_methods_are_fitted_here_or_imported(tmp_path):
     planned = plan(imported, tmp_path)
     assert planned.imported == ["mine"]
     assert "eknn" in planned.fitted and "mine" not in planned.fitted
     assert planned.fit_stage("mine") == "predictions"
     assert planned.fit_stage("eknn") == "hypotheses"
-
-
-def test_the_plan_knows_which_specs_were_asked_for():
-    planned = plan()
-    path = planned.spec_path("scores", method="eknn", **DIGITS)
-    assert planned.asked == {path: ("scores", {"dataset": "digits", "method": "eknn", "seed": "0"})}
-
-
-def test_contents_of_pages():
-    planned = plan()
-    assert planned.page_contents("all") == (SHIPPED["benchmark"], "toy")
-    assert planned.page_contents("demo") == (["digits"], "toy_demo")
-    assert planned.page_contents("wine") == (["wine"], None)
-
-
-def test_fingerprints_of_tables_are_by_seed_and_method():
-    planned = plan(lambda c: c.update(seeds=[0, 1]))
-    methods = planned.methods("digits")
-    expected = [
-        planned.fingerprint("scores", dataset="digits", seed=seed, method=method)
-        for seed in (0, 1)
-        for method in methods
-    ]
-    assert len(set(expected)) == 2 * len(methods)
-    assert planned.score_fingerprints("digits") == expected
-    assert planned.score_fingerprints("digits", [1]) == expected[len(methods) :]
-    bounds = [planned.fingerprint("bounds", dataset="digits", seed=seed) for seed in (0, 1)]
-    assert planned.table_fingerprints("digits") == [*expected, *bounds]
-
-
-def test_a_spec_has_one_fingerprint_or_several_in_an_order_of_their_own():
-    planned = plan()
-    latents = planned.spec("hypotheses", method="eknn", **DIGITS)["inputs"]["latents"]
-    assert latents == planned.fingerprint("latents", **DIGITS)
-    scores = planned.spec("tables", dataset="digits")["inputs"]["scores"]
-    assert scores == sorted(planned.table_fingerprints("digits"))
 
 
 def test_the_file_of_a_method_is_the_project_s_or_in_the_working_folder(tmp_path):

@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 
-from epistemic_calibration.workflow.result_files import SCORE_COLUMNS, read_tables
+from epistemic_calibration.result_files import SCORE_COLUMNS, read_tables
 
 
 def test_names_that_read_as_missing_values_are_names(tmp_path):

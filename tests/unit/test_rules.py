@@ -8,23 +8,27 @@ import pytest
 from epistemic_calibration.workflow.plan import stages
 
 ROOT = Path(__file__).parents[2]
+FILES = [ROOT / "Snakefile", *sorted((ROOT / "rules").glob("*.smk"))]
+TEXT = "\n".join(path.read_text() for path in FILES)
 
 
 def rules():
-    """Return the text of every rule that runs a stage, by rule file and stage."""
+    """Return the text of every rule that runs a stage, by the stage's name."""
     found = []
-    for path in sorted((ROOT / "rules").glob("*.smk")):
-        for text in re.split(r"(?m)^ *(?=rule\b)", path.read_text())[1:]:
-            script = re.search(r'python\("(\w+)\.py"\)', text)
-            if script:
-                found.append(pytest.param(script[1], text, id=f"{path.stem}-{script[1]}"))
+    for text in re.split(r"(?m)^ *(?=rule\b)", TEXT)[1:]:
+        if script := re.search(r'command\(\s*"(\w+)\.py"', text):
+            found.append(pytest.param(script[1], text, id=script[1]))
     return found
 
 
-def flags(stage):
-    stage = stages()[stage]
-    names = (*stage.inputs, *stage.unchecked, *stage.outputs)
-    return {f"--{name.rstrip('*').replace('_', '-')}" for name in names}
+def section(text, directive):
+    """Return what stands under a directive of a rule."""
+    found = re.search(rf"(?ms)^    {directive}:(.*?)(?=^    \w|^\w|^#|\Z)", text)
+    return found[1] if found else ""
+
+
+def plain(*names):
+    return {name.rstrip("*") for name in names}
 
 
 def test_every_stage_has_one_rule():
@@ -33,38 +37,50 @@ def test_every_stage_has_one_rule():
 
 @pytest.mark.parametrize(("stage", "text"), rules())
 def test_a_rule_asks_for_the_spec_of_the_script_that_it_runs(stage, text):
-    assert re.findall(r'spec=spec\("(\w+)"', text) == [stage]
+    assert re.findall(r'spec\("(\w+)"', section(text, "input")) == [stage]
 
 
 @pytest.mark.parametrize(("stage", "text"), rules())
-def test_a_rule_hands_its_script_the_files_that_the_stage_names(stage, text):
-    command = text.partition("shell:")[2]
-    given = re.findall(r"(--[a-z-]+) ", command)
-    assert sorted(given) == sorted(flags(stage))
-    # An input of the stage is an input of the rule, under the same name, and so for outputs.
-    for flag, group, name in re.findall(r"(--[a-z-]+) \{(input|output)\.(\w+):q\}", command):
-        assert flag == f"--{name.replace('_', '-')}"
-        found = stages()[stage]
-        declared = (*found.inputs, *found.unchecked) if group == "input" else found.outputs
-        assert name in {n.rstrip("*") for n in declared}
+def test_a_rule_hands_its_script_exactly_what_the_stage_names(stage, text):
+    found = stages()[stage]
+    given = re.findall(r'--([a-z-]+) (\{[^"]*?)(?=--|"|$)', section(text, "shell"))
+    names = {flag.replace("-", "_"): value for flag, value in given}
+    assert len(given) == len(names)
+    assert set(names) == plain(*found.inputs, *found.unchecked, *found.outputs)
+    for name, value in names.items():
+        # From the rule's input, or output, of the same name.
+        if f"{name}*" in found.outputs:
+            assert re.fullmatch(r"(\{output(\.\w+)?:q\} ?)+", value), (name, value)
+        elif name in found.outputs:
+            alone = ["{output:q}"] if len(found.outputs) == 1 else []
+            assert value.strip() in [f"{{output.{name}:q}}", *alone], (name, value)
+        else:
+            group = r"(input|params)" if name in found.unchecked else "input"
+            assert re.match(rf"\{{{group}\.{name}:q\}}", value), (name, value)
+
+
+@pytest.mark.parametrize(("stage", "text"), rules())
+def test_a_rule_waits_for_exactly_the_inputs_of_its_stage(stage, text):
+    names = set(re.findall(r"(?m)^        (\w+)=", section(text, "input"))) - {"spec"}
+    if function := re.search(r"unpack\((\w+)\)", text):
+        body = re.search(rf"(?ms)^def {function[1]}\(.*?^    \}}", TEXT)[0]
+        names |= set(re.findall(r'(?m)^        "(\w+)":', body))
+    found = stages()[stage]
+    assert plain(*found.inputs) <= names <= plain(*found.inputs, *found.unchecked)
 
 
 @pytest.mark.parametrize(("stage", "text"), rules())
 def test_a_rule_has_what_every_rule_has(stage, text):
-    for directive in ("output", "log", "benchmark", "conda", "threads", "resources", "message"):
-        assert re.search(rf"(?m)^ +{directive}:", text), directive
-    assert "mem_mb=growing(" in text
-    assert "runtime=growing(" in text
+    for directive in ("output", "log", "benchmark", "conda", "message"):
+        assert section(text, directive).strip(), directive
+    threads = "CONFIG.threads" if stages()[stage].threads else ""
+    assert section(text, "threads").strip() == threads
 
 
 def test_no_data_set_can_have_the_name_of_a_rule_or_of_a_folder_of_results():
-    common = (ROOT / "rules" / "common.smk").read_text()
-    lists = re.findall(r"(?ms)^(?:TARGETS|FOLDERS) = \((.*?)\)$", common)
-    reserved = {*stages(), *re.findall(r"\w+", " ".join(lists))}
-    files = [ROOT / "Snakefile", *(ROOT / "rules").glob("*.smk")]
-    text = "\n".join(path.read_text() for path in files)
-    rules = set(re.findall(r"(?m)^rule (\w+):", text))
-    folders = set(re.findall(r"results/(\w+)/", text))
-    assert len(rules) > 20
+    reserved = {*stages(), *re.findall(r"\w+", re.search(r"(?ms)^RESERVED = \((.*?)^\)", TEXT)[1])}
+    names = set(re.findall(r"(?m)^rule (\w+):", TEXT))
+    folders = set(re.findall(r"results/(\w+)/", TEXT))
+    assert len(names) > 20
     assert len(folders) > 5
-    assert rules | folders <= reserved
+    assert names | folders <= reserved

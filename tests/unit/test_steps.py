@@ -3,6 +3,7 @@
 import json
 import shutil
 import sys
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -11,23 +12,18 @@ import pytest
 
 from epistemic_calibration import metrics
 from epistemic_calibration.data import DataError, raw_inventory
+from epistemic_calibration.files import DamagedFileError, read_npz, write_npz
 from epistemic_calibration.methods.base import MethodError
 from epistemic_calibration.predictions import PredictionsError
+from epistemic_calibration.result_files import SCORE_COLUMNS, read_labels, read_tables
 from epistemic_calibration.seeds import derive_seed
 from epistemic_calibration.workflow.plan import stages
-from epistemic_calibration.workflow.provenance import (
-    StaleResultError,
-    file_digest,
-    read_npz,
-    write_npz,
-)
-from epistemic_calibration.workflow.result_files import SCORE_COLUMNS, read_labels, read_tables
+from epistemic_calibration.workflow.provenance import file_digest
 from epistemic_calibration.workflow.stage import Job
 
 RNG = np.random.default_rng(0)
 CLASSES = np.array(["cat", "dog", "T-shirt/top"])
 Y_TRAIN, Y_TEST = np.arange(60) % 3, np.arange(30)[::-1] % 3
-SPEC = {"stage": "images", "where": {}, "settings": {}, "inputs": {}, "sources": {}}
 WHERE = {"dataset": "pets", "seed": "3", "method": "mine"}
 
 METHOD = """\
@@ -67,7 +63,7 @@ SCORES = {
 
 def run(stage, settings, inputs=None, outputs=None, where=WHERE):
     made = stages()[stage].settings(**settings)
-    spec = {**SPEC, "stage": stage, "where": where}
+    spec = {"stage": stage, "where": where, "settings": settings}
     namespaces = (SimpleNamespace(**(given or {})) for given in (inputs, outputs))
     stages()[stage].step(Job(made, *namespaces, where, spec))
 
@@ -95,7 +91,7 @@ def test_raw_data_that_changed_since_the_plan_are_refused(tmp_path):
 @pytest.fixture
 def labels(tmp_path):
     path = tmp_path / "labels.npz"
-    write_npz(path, {"y_train": Y_TRAIN, "y_test": Y_TEST, "class_names": CLASSES}, SPEC)
+    write_npz(path, {"y_train": Y_TRAIN, "y_test": Y_TEST, "class_names": CLASSES})
     return str(path)
 
 
@@ -109,40 +105,88 @@ def latents(tmp_path):
         "y_test": Y_TEST,
         "class_names": CLASSES,
     }
-    write_npz(path, arrays, SPEC)
+    write_npz(path, arrays)
     return str(path)
 
 
-def fit(tmp_path, latents, tasks=("dog", "T-shirt_top"), **parameters):
-    method = tmp_path / "mine.py"
-    method.write_text(METHOD)
-    outputs = [str(tmp_path / "fits" / f"{task}.npz") for task in tasks]
+@pytest.fixture(autouse=True)
+def working_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    yield
+    sys.modules.pop("user_method_mine", None)
+
+
+TASKS = ("dog", "T-shirt_top")
+
+
+def fit(tmp_path, latents, tasks=TASKS, method=METHOD, **parameters):
+    (tmp_path / "mine.py").write_text(method)
+    implementation = str(tmp_path / "mine.py")
     run(
         "hypotheses",
-        {"implementation": str(method), "parameters": parameters},
+        {"implementation": implementation, "parameters": parameters, "tasks": list(tasks)},
         {"latents": latents, "neighbors": []},
-        {"hypotheses": outputs},
+        {"hypotheses": str(tmp_path / "fits")},
     )
-    return outputs
+    return str(tmp_path / "fits")
 
 
 def test_fitting_writes_each_task_with_its_own_labels_and_seed(tmp_path, latents):
-    for path, task, k in zip(fit(tmp_path, latents), ("dog", "T-shirt_top"), (1, 2), strict=True):
-        arrays, record = read_npz(path)
+    folder = Path(fit(tmp_path, latents))
+    assert sorted(path.stem for path in folder.iterdir()) == sorted(TASKS)
+    for task, k in zip(TASKS, (1, 2), strict=True):
+        arrays, record = read_npz(folder / f"{task}.npz")
         np.testing.assert_array_equal(arrays["y_true"], k == Y_TEST)
         rng = np.random.default_rng(derive_seed(3, "pets", "mine", task))
         expected = rng.uniform(0, 0.1, (30, 4)) + 20 / 60
         np.testing.assert_array_equal(arrays["hypotheses"], expected.astype(np.float32))
         assert arrays["hypotheses"].dtype == np.float32
-        assert record["task"] == task
-        assert record["diagnostics"] == {"p": 20 / 60}
+        assert record == {"task": task, "diagnostics": {"p": 20 / 60}}
+    assert list(Path("results/work").iterdir()) == []
 
 
 def test_a_task_does_not_depend_on_those_it_shares_a_job_with(tmp_path, latents):
-    together = [read_npz(path)[0] for path in fit(tmp_path, latents)]
-    for k, task in enumerate(("dog", "T-shirt_top")):
-        alone = read_npz(*fit(tmp_path, latents, tasks=(task,)))[0]
-        np.testing.assert_array_equal(alone["hypotheses"], together[k]["hypotheses"])
+    together = {task: read_npz(f"{fit(tmp_path, latents)}/{task}.npz")[0] for task in TASKS}
+    for task in TASKS:
+        alone, _ = read_npz(f"{fit(tmp_path, latents, tasks=(task,))}/{task}.npz")
+        np.testing.assert_array_equal(alone["hypotheses"], together[task]["hypotheses"])
+
+
+#: Fails at the second fit of a process while there is a file.
+FAILING = METHOD.replace(
+    "        self.p_ = y.mean()",
+    "        from pathlib import Path\n"
+    "        with Path('fitted').open('a') as file:\n"
+    "            print(y.sum(), self.random_state, file=file)\n"
+    "        if Path('armed').exists() and len(Path('fitted').read_text().splitlines()) == 2:\n"
+    "            raise RuntimeError('no luck')\n"
+    "        self.p_ = y.mean()",
+)
+
+
+@pytest.mark.fault
+def test_tasks_finished_before_a_failure_are_not_fitted_again(tmp_path, latents):
+    whole = {task: read_npz(f"{fit(tmp_path, latents)}/{task}.npz")[0] for task in TASKS}
+    shutil.rmtree(tmp_path / "fits")
+    sys.modules.pop("user_method_mine")
+    Path("armed").touch()
+    with pytest.raises(MethodError, match="no luck"):
+        fit(tmp_path, latents, method=FAILING)
+    assert not Path("fits").exists()
+    (waiting,) = Path("results/work").rglob("*.npz")
+    assert waiting.stem == "dog"
+    begun = waiting.stat().st_ino
+
+    Path("armed").unlink()
+    folder = Path(fit(tmp_path, latents, method=FAILING))
+    # The first, the second that failed, and the second alone.
+    assert len(Path("fitted").read_text().splitlines()) == 3
+    assert (folder / "dog.npz").stat().st_ino == begun
+    for task in TASKS:
+        arrays, _ = read_npz(folder / f"{task}.npz")
+        for name, array in whole[task].items():
+            np.testing.assert_array_equal(arrays[name], array)
+    assert list(Path("results/work").iterdir()) == []
 
 
 @pytest.mark.fault
@@ -153,33 +197,35 @@ def test_a_method_that_leaves_the_unit_interval_is_refused(tmp_path, latents):
 
 
 @pytest.mark.fault
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        ("import numpy", "import no_such_package", r"ModuleNotFoundError: .* \(line 1 of mine\.py"),
+        ("y.mean()", "1 / 0", r"ZeroDivisionError: .* \(line 12 of mine\.py"),
+    ],
+)
 def test_a_method_that_cannot_be_loaded_or_raises_is_told_with_its_line(
-    tmp_path, latents, monkeypatch
+    tmp_path, latents, old, new, expected
 ):
-    monkeypatch.setitem(globals(), "METHOD", "import no_such_package\n" + METHOD)
-    expected = r"mine\.py: ModuleNotFoundError: .* \(line 1 of mine\.py\); install the package"
-    with pytest.raises(MethodError, match=expected):
-        fit(tmp_path, latents)
-    monkeypatch.setitem(globals(), "METHOD", METHOD.partition("\n")[2].replace("y.mean()", "1 / 0"))
-    with pytest.raises(MethodError, match=r"mine\.py: ZeroDivisionError: .* \(line 12 of mine"):
-        fit(tmp_path, latents)
+    with pytest.raises(MethodError, match=rf"mine\.py: {expected}"):
+        fit(tmp_path, latents, method=METHOD.replace(old, new))
 
 
 def test_predictions_are_imported_with_their_task(tmp_path, labels):
-    given, output = tmp_path / "given.npz", tmp_path / "dog.npz"
+    given, output = tmp_path / "given.npz", tmp_path / "imported"
     hypotheses = RNG.random((30, 5))
     np.savez(given, hypotheses=hypotheses, y_true=Y_TEST == 1)
     inputs = {"labels": labels, "predictions": [str(given)]}
     settings = {"digests": {"dog": file_digest(given)}}
-    run("predictions", settings, inputs, {"hypotheses": [str(output)]})
-    arrays, record = read_npz(output)
+    run("predictions", settings, inputs, {"hypotheses": str(output)})
+    arrays, record = read_npz(output / "dog.npz")
     np.testing.assert_array_equal(arrays["hypotheses"], hypotheses.astype(np.float32))
     np.testing.assert_array_equal(arrays["y_true"], Y_TEST == 1)
     assert record["task"] == "dog"
 
     np.savez(given, hypotheses=hypotheses, y_true=Y_TEST == 1, more=1)
     with pytest.raises(PredictionsError, match="has changed since the run began"):
-        run("predictions", settings, inputs, {"hypotheses": [str(output)]})
+        run("predictions", settings, inputs, {"hypotheses": str(output)})
 
 
 @pytest.mark.fault
@@ -191,14 +237,14 @@ def test_predictions_are_imported_with_their_task(tmp_path, labels):
     ],
 )
 def test_predictions_of_other_samples_are_refused(tmp_path, labels, y_true, message):
-    given, output = tmp_path / "given.npz", tmp_path / "dog.npz"
+    given, output = tmp_path / "given.npz", tmp_path / "imported"
     np.savez(given, hypotheses=RNG.random((len(y_true), 5)), y_true=y_true)
     with pytest.raises(PredictionsError, match=message):
         run(
             "predictions",
             {"digests": {"dog": file_digest(given)}},
             {"labels": labels, "predictions": [str(given)]},
-            {"hypotheses": [str(output)]},
+            {"hypotheses": str(output)},
         )
     assert not output.exists()
 
@@ -217,14 +263,13 @@ def of_all_classes(tmp_path, labels, tasks=("dog", "T-shirt_top"), **changes):
         **changes,
     }
     np.savez(given, **{name: array for name, array in arrays.items() if array is not None})
-    outputs = [str(tmp_path / f"{task}.npz") for task in tasks]
     run(
         "predictions",
         {"digests": dict.fromkeys(tasks, file_digest(given))},
         {"labels": labels, "predictions": [str(given)] * len(tasks)},
-        {"hypotheses": outputs},
+        {"hypotheses": str(tmp_path / "imported")},
     )
-    return hypotheses, [read_npz(path)[0] for path in outputs]
+    return hypotheses, [read_npz(tmp_path / "imported" / f"{task}.npz")[0] for task in tasks]
 
 
 def test_one_file_of_all_classes_becomes_the_tasks(tmp_path, labels):
@@ -245,7 +290,7 @@ def test_one_file_of_all_classes_becomes_the_tasks(tmp_path, labels):
 def test_two_classes_in_one_file_are_the_task_and_its_complement(tmp_path):
     labels = tmp_path / "two.npz"
     y_test = Y_TEST % 2
-    write_npz(labels, {"y_test": y_test, "class_names": np.array(["cat", "dog"])}, SPEC)
+    write_npz(labels, {"y_test": y_test, "class_names": np.array(["cat", "dog"])})
     h = RNG.random((30, 5))
     changes = {
         "hypotheses": np.stack([h, 1 - h], axis=2),
@@ -302,8 +347,8 @@ def test_scores_are_tidy_and_those_of_the_metrics(scored):
     assert set(table["dataset"]) == {"pets"}
     assert set(table["method"]) == {"mine"}
     assert set(table["seed"]) == {3}
-    for task, path in zip(("dog", "T-shirt_top"), fits, strict=True):
-        arrays, _ = read_npz(path)
+    for task in TASKS:
+        arrays, _ = read_npz(f"{fits}/{task}.npz")
         y_true, hypotheses = arrays["y_true"], arrays["hypotheses"]
         rows = table[(table["scope"] == "task") & (table["task"] == task)]
         values = rows.set_index("metric")["value"]
@@ -334,15 +379,14 @@ def test_hypotheses_of_another_task_or_other_labels_are_refused(tmp_path, latent
     outputs = {"scores": tmp_path / "scores.csv", "compared": tmp_path / "compared.npz"}
     settings = {"tasks": ["dog", "T-shirt_top"], "scores": SCORES}
     other = tmp_path / "labels of others.npz"
-    write_npz(other, {"y_test": Y_TEST[::-1], "class_names": CLASSES}, SPEC)
-    with pytest.raises(StaleResultError, match="has other labels than"):
+    write_npz(other, {"y_test": Y_TEST[::-1], "class_names": CLASSES})
+    with pytest.raises(DamagedFileError, match="has other labels than"):
         run("scores", settings, {"hypotheses": fits, "labels": other}, outputs)
-    dog, top = fits
     (tmp_path / "swapped").mkdir()
-    swapped = [str(tmp_path / "swapped" / name) for name in ("dog.npz", "T-shirt_top.npz")]
-    for source, target in zip((top, dog), swapped, strict=True):
-        shutil.copyfile(source, target)
-    with pytest.raises(StaleResultError, match="holds the hypotheses of task 'T-shirt_top'"):
+    for source, target in zip(TASKS, reversed(TASKS), strict=True):
+        shutil.copyfile(f"{fits}/{source}.npz", tmp_path / "swapped" / f"{target}.npz")
+    swapped = str(tmp_path / "swapped")
+    with pytest.raises(DamagedFileError, match="holds the hypotheses of task 'T-shirt_top'"):
         run("scores", settings, {"hypotheses": swapped, "labels": labels}, outputs)
 
 
@@ -361,7 +405,7 @@ def test_tables_are_joined_in_the_order_of_their_paths_with_names_as_text(tmp_pa
     assert list(table["task"]) == ["0", "None"]
     assert table["value"].isna().all()
     (tmp_path / "c.csv").write_text("")
-    with pytest.raises(StaleResultError, match=r"c\.csv cannot be read"):
+    with pytest.raises(DamagedFileError, match=r"c\.csv cannot be read"):
         read_tables([tmp_path / "c.csv"])
 
 
@@ -380,7 +424,7 @@ def test_sensitivity_leaves_out_what_there_is_not(tmp_path, latents, labels):
     assert values["n_bins"] == [2, 5]
     assert values["n_hypotheses"] == [2, 4]
     all_hypotheses = table[(table["axis"] == "n_hypotheses") & (table["axis_value"] == 4)]
-    arrays, _ = read_npz(fits[0])
+    arrays, _ = read_npz(f"{fits}/dog.npz")
     order = np.random.default_rng(0).permutation(4)
     expected = metrics.expected_epistemic_calibration_error(
         arrays["y_true"], arrays["hypotheses"][:, order], n_bins=5
@@ -388,27 +432,21 @@ def test_sensitivity_leaves_out_what_there_is_not(tmp_path, latents, labels):
     assert all_hypotheses.set_index("metric")["value"]["eece"] == expected
 
 
-@pytest.fixture(autouse=True)
-def forget_the_method():
-    yield
-    sys.modules.pop("user_method_mine", None)
-
-
 @pytest.mark.parametrize("images", [True, False])
 def test_diagnostics_show_the_inputs_that_carry_the_error(images, tmp_path):
     shape = (30, 8, 8, 1) if images else (30, 3)
     x_test = RNG.integers(0, 256, shape).astype(np.uint8)
     inputs = {name: str(tmp_path / f"{name}.npz") for name in ("labels", "images")}
-    write_npz(inputs["images"], {"x_test": x_test}, SPEC)
+    write_npz(inputs["images"], {"x_test": x_test})
     rows = np.arange(30) + 100
     arrays = {"y_train": Y_TRAIN, "y_test": Y_TEST, "class_names": CLASSES, "test_rows": rows}
-    write_npz(inputs["labels"], arrays, SPEC)
+    write_npz(inputs["labels"], arrays)
     # Everything is predicted to be a dog, most of all the one in row 8, which is none.
     mean = np.full((2, 30), 0.5)
     mean[1, 8] = 0.9
     compared = {"mean_prediction": mean, "bins": np.zeros((2, 30), int), "uncertainty": mean / 10}
     inputs["compared"] = [str(tmp_path / "mine.npz")]
-    write_npz(inputs["compared"][0], compared, SPEC)
+    write_npz(inputs["compared"][0], compared)
     output = tmp_path / "diagnostics.json"
     settings = {"tasks": ["cat", "dog"], "confidence_level": 0.95}
     where = {"dataset": "pets", "seed": "0"}

@@ -23,8 +23,8 @@ from epistemic_calibration.report.tables._selection import (
     missing_cells,
 )
 from epistemic_calibration.report.tables._table import WARNING
+from epistemic_calibration.report.warning_text import warning_notes
 from epistemic_calibration.scoring import METRICS, Metric
-from epistemic_calibration.workflow.warning_text import warning_notes
 
 ROOT = Path(__file__).parents[2]
 

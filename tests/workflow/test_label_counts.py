@@ -38,7 +38,7 @@ def test_counts_are_scored_and_fit_nothing(project):
     table = (folder / "results/tables/digits_size.md").read_text()
     assert "Share of the error that is reported" in table
     assert "From several labels per image" in table
-    assert (folder / "results/figures/digits/two_questions.png").is_file()
+    assert (folder / "results/figures/digits/error_against_uncertainty.png").is_file()
 
     # Other counts score again; a part of the tests keeps its own rows.
     np.save(folder / "data" / "counts.npy", counts_of(project, seed=1))

@@ -1,19 +1,22 @@
-"""Files that are whole or absent."""
+"""Files that are whole or absent: text, and arrays with a record of what they are."""
 
 from __future__ import annotations
 
 import contextlib
+import json
 import os
-import re
 import tempfile
-import time
-from collections.abc import Iterator
+import zipfile
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-# Random characters of `tempfile.mkstemp`.
-_TEMPORARY = re.compile(r"\..+\.[a-z0-9_]{8}(\.\w+)?")
-# A file that is being written is younger, whatever clocks say.
-_STALE_SECONDS = 600
+if TYPE_CHECKING:
+    import numpy as np
+
+
+class DamagedFileError(RuntimeError):
+    """A file of results cannot be read as what was written."""
 
 
 @contextlib.contextmanager
@@ -47,31 +50,56 @@ def atomic_path(path: str | Path) -> Iterator[Path]:
         temporary.unlink(missing_ok=True)
 
 
-def remove_temporary_files(folder: str | Path) -> int:
-    """Remove what processes that were killed have left of `atomic_path`, and return how many.
-
-    Files younger than ten minutes stay: another process may be writing them.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> remove_temporary_files(tempfile.mkdtemp())
-    0
-    """
-    n_removed = 0
-    for path in Path(folder).rglob(".*"):
-        with contextlib.suppress(OSError):
-            if (
-                _TEMPORARY.fullmatch(path.name)
-                and path.is_file()
-                and time.time() - path.stat().st_mtime > _STALE_SECONDS
-            ):
-                path.unlink()
-                n_removed += 1
-    return n_removed
-
-
 def write_text(path: str | Path, text: str) -> None:
     """Write a text file; it appears whole or not at all."""
     with atomic_path(path) as temporary:
         temporary.write_text(text, encoding="utf-8", newline="\n")
+
+
+def write_npz(path: str | Path, arrays: Mapping[str, np.ndarray], **record: Any) -> None:
+    """Write arrays and a record of what they are; the file appears whole or not at all.
+
+    Parameters
+    ----------
+    path : path
+    arrays : mapping of str to ndarray
+    **record
+        What JSON can say; kept in the array ``provenance``.
+    """
+    import numpy as np
+
+    with atomic_path(path) as temporary, temporary.open("wb") as file:
+        np.savez(file, **arrays, provenance=np.array(json.dumps(record, allow_nan=False)))
+
+
+def read_npz(
+    path: str | Path, names: Sequence[str] | None = None
+) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+    """Read arrays and their record from a file written by `write_npz`.
+
+    Parameters
+    ----------
+    path : path
+    names : sequence of str, optional
+        Arrays to read, where the file has them; all by default.
+
+    Raises
+    ------
+    DamagedFileError
+        If the file is truncated or corrupt; the message names it.
+    """
+    import numpy as np
+
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            record = json.loads(str(file["provenance"]))
+            wanted = [n for n in file.files if n != "provenance"] if names is None else names
+            return {name: file[name] for name in wanted if name in file.files}, record
+    except PermissionError:
+        # Its message says it; deleting the file would be no remedy.
+        raise
+    except (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile) as error:
+        raise DamagedFileError(
+            f"{path} cannot be read ({error}): it is truncated or not a result of this "
+            f"workflow. Delete it and run again."
+        ) from error

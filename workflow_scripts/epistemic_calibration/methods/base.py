@@ -58,8 +58,7 @@ class Method(ABC):
     description, and has an annotation that can be evaluated at run time, ``Literal`` for a
     choice and ``Annotated[float, {"ge": 0}]`` for the bounds of the items of a sequence.
     Instead of fields a subclass may have an ``__init__`` of its own, which takes keywords
-    with defaults, ``random_state`` among them, and may state their bounds in
-    ``parameter_schema``.
+    with defaults, ``random_state`` among them.
 
     A subclass implements ``fit`` and ``sample_hypotheses``; it may report its own
     ``epistemic_uncertainty`` and ``predict_proba``; it may override ``fit_predict_tasks``
@@ -103,9 +102,6 @@ class Method(ABC):
     #: right, of a law it is E[variance]. It matters where the variance is the uncertainty. It may
     #: be a property where a parameter decides.
     exchangeable: ClassVar[bool] = True
-    #: JSON schema of each parameter but ``random_state``, by name, where parameters are not
-    #: fields but the keywords of an ``__init__`` of the class's own.
-    parameter_schema: ClassVar[dict[str, dict[str, Any]]] = {}
     #: What the method imports beyond what the benchmark needs: the module's name, and what pip
     #: installs for it.
     required_packages: ClassVar[dict[str, str]] = {}

@@ -41,8 +41,6 @@ class DatasetResults:
     confidence_level : float
     warnings : sequence of str
         What a reader must know before any number.
-    cost : str
-        What the run took, in a line.
     """
 
     name: str
@@ -54,7 +52,6 @@ class DatasetResults:
     seeds: Sequence[int] = (0,)
     confidence_level: float = 0.95
     warnings: Sequence[str] = ()
-    cost: str = ""
 
     @property
     def title(self) -> str:

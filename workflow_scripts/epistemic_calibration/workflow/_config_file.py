@@ -21,11 +21,11 @@ from pydantic_core import PydanticCustomError
 from epistemic_calibration.data import available_sources, load_source
 from epistemic_calibration.latents import available_encoders, load_encoder
 from epistemic_calibration.latents._scaling import scale_latents
-from epistemic_calibration.methods import Method, available_methods, load_method
+from epistemic_calibration.methods import Method
+from epistemic_calibration.methods._signatures import signature_fields
 from epistemic_calibration.metrics.binning import Binning
 from epistemic_calibration.paper.toy import available_experiments, load_experiment
 from epistemic_calibration.workflow._config_faults import SchemaOfKeys, parse, unknown
-from epistemic_calibration.workflow._method_classes import signature_fields
 
 _T = TypeVar("_T")
 
@@ -67,12 +67,14 @@ class Common(Block):
 
     data_dir: Text = Field("data", description="folder of raw data, relative to the working folder")
     benchmark: Distinct[str] = Field(description="data sets that the default target runs")
-    seeds: Distinct[Seed] = Field(description="of the whole pipeline; scores are means over them")
+    seeds: Distinct[Seed] = Field(description="trainings of each method; scores are means of them")
+    share_encoder: bool = Field(
+        True, description="whether all seeds train on the encoder of the first one"
+    )
     device: Literal["auto", "cpu", "cuda"] = Field(
         "auto", description="where networks are trained; auto is CUDA where there is one"
     )
     threads: Count = Field(1, description="threads per job")
-    tasks_per_job: Count = Field(5, description="one-vs-all tasks fitted per job")
 
 
 class Scores(Block):
@@ -131,6 +133,7 @@ class Entry(Block):
     )
     label: Text | None = Field(None, description="name in tables and figures")
     datasets: Distinct[str] | None = Field(None, description="data sets it runs on; else all")
+    more_seeds: Distinct[Seed] | None = Field(None, description="trainings beside `seeds`")
 
 
 def _latents() -> type[Block]:
@@ -170,29 +173,18 @@ def method_parameters(
     """Return the parameters of a method, with defaults filled in.
 
     They are checked as by `epistemic_calibration.workflow._config_faults.parse`; of a class with
-    an ``__init__`` of its own against its annotations and defaults, or the JSON schemas that it
-    states.
+    an ``__init__`` of its own against its annotations and defaults.
     """
     if method.parameter_fields() is not None:
         block = parse(class_model(method), given, key, faults)
         return block.model_dump() if block else {}
-    import jsonschema
-
-    defaults, schemas = method.default_parameters(), method.parameter_schema
-    fields = signature_fields(method)
+    defaults, fields = method.default_parameters(), signature_fields(method)
     for name in given:
-        if name not in {*fields, *schemas}:
-            faults.append(f"{key}.{name}: {unknown(name, {*fields, *schemas})}")
+        if name not in fields:
+            faults.append(f"{key}.{name}: {unknown(name, fields)}")
             continue
-        if name not in schemas:
-            model = create_model(name, __base__=Block, **_fields({name: fields[name]}))
-            parse(model, {name: given[name]}, key, faults)
-            continue
-        validator = jsonschema.Draft202012Validator(schemas.get(name, {}))
-        for error in validator.iter_errors(given[name]):
-            path = ".".join([key, name, *map(str, error.absolute_path)])
-            what = error.schema.get("description")
-            faults.append(f"{path}: {error.message}" + (f" ({what})" if what else ""))
+        model = create_model(name, __base__=Block, **_fields({name: fields[name]}))
+        parse(model, {name: given[name]}, key, faults)
     for name, value in defaults.items():
         try:
             json.dumps(value)
@@ -218,7 +210,7 @@ def file_model() -> type[Any]:
         description="classes that are the positive class of a task, in this order; of two classes "
         "one, by default the second",
     )
-    tasks_per_job = Field(None, description="if not as for the others: tasks fitted per job")
+    seeds = Field(None, description="if not as for the others: trainings of each method")
     datasets = []
     for name in available_sources():
         cls = load_source(name)
@@ -230,13 +222,13 @@ def file_model() -> type[Any]:
             source=(Literal[name], source),
             **_class_fields(cls),
             tasks=(Literal["all"] | Distinct[str], tasks),
-            tasks_per_job=(Count | None, tasks_per_job),
+            seeds=(Distinct[Seed] | None, seeds),
             **blocks,
         )
         datasets.append(dataset)
     dataset = Annotated[reduce(operator.or_, datasets), Field(discriminator="source")]
     entries = dict[Name, Entry]
-    toy, toy_demo = _toy_model(partial=False), _toy_model(partial=True)
+    toy = _toy_model()
     methods = Field(description="what the tables compare")
     controls = Field(default_factory=dict, description="baselines, shown beside the methods")
     return create_model(
@@ -249,32 +241,27 @@ def file_model() -> type[Any]:
         controls=(entries, controls),
         sensitivity=(Sensitivity, Field(default_factory=Sensitivity)),
         toy=(toy, Field(default_factory=toy)),
-        toy_demo=(toy_demo, Field(default_factory=toy_demo)),
     )
 
 
-def _toy_model(*, partial: bool) -> type[Any]:
-    """Return the model of ``toy``, or of ``toy_demo``, whose blocks need not be complete."""
+def _toy_model() -> type[Any]:
     blocks: dict[str, Any] = {}
     for name in available_experiments():
         experiment = load_experiment(name)
-        fields = _fields(experiment.settings(), partial)
+        fields = _fields(experiment.settings())
         fields["seeds"] = (Distinct[Seed], _optional("repetitions; by default those of `toy`"))
         if experiment.methods:
-            words = "all, active, or a list of names under `methods`"
-            choice = _optional(words) if partial else Field("all", description=words)
+            choice = Field("all", description="all, active, or a list of names under `methods`")
             fields["methods"] = (Literal["all", "active"] | Distinct[str], choice)
-        prefix = "Demo" if partial else "Toy"
         block = create_model(
-            f"{prefix}_{name}", __base__=Block, __doc__=_first_line(experiment.run), **fields
+            f"Toy_{name}", __base__=Block, __doc__=_first_line(experiment.run), **fields
         )
         blocks[name] = (block, _optional())
-    words = "repetitions of each experiment"
-    seeds = _optional(words) if partial else Field(list(range(10)), description=words)
+    seeds = Field(list(range(10)), description="repetitions of each experiment")
     return create_model(
-        "ToyDemo" if partial else "Toy",
+        "Toy",
         __base__=Block,
-        __doc__="What the demo changes in `toy`." if partial else "Toy experiments, by name.",
+        __doc__="Toy experiments, by name.",
         seeds=(Distinct[Seed], seeds),
         **blocks,
     )
@@ -293,9 +280,7 @@ def _class_fields(cls: type) -> dict[str, Any]:
     return _fields(settings)
 
 
-def _fields(
-    settings: Mapping[str, tuple[Any, Any, Mapping[str, Any]]], partial: bool = False
-) -> dict[str, Any]:
+def _fields(settings: Mapping[str, tuple[Any, Any, Mapping[str, Any]]]) -> dict[str, Any]:
     """Return settings (annotation, default or ``...``, metadata) as fields of a model.
 
     The metadata are bounds and a description, as of `epistemic_calibration.parameters`.
@@ -304,11 +289,8 @@ def _fields(
     for name, (hint, default, metadata) in settings.items():
         bounds = dict(metadata)
         description = bounds.pop("description", "") or None
-        if partial:
-            field = _optional(description)
-        else:
-            default = list(default) if isinstance(default, tuple) else default
-            field = Field(default, validate_default=True, description=description)
+        default = list(default) if isinstance(default, tuple) else default
+        field = Field(default, validate_default=True, description=description)
         fields[name] = (_annotation(hint, bounds), field)
     return fields
 
@@ -340,17 +322,5 @@ def _first_line(described: Any) -> str:
 
 
 def json_schema() -> dict[str, Any]:
-    """Return the JSON schema of ``config.yaml``, for editors.
-
-    Under ``methods`` it knows the parameters of the project's methods, but allows others, as
-    an entry of any name may have a file.
-    """
-    schema = file_model().model_json_schema(schema_generator=SchemaOfKeys)
-    known = {}
-    for name in available_methods():
-        block = class_model(load_method(name)).model_json_schema(schema_generator=SchemaOfKeys)
-        known[name] = {key: block[key] for key in ("description", "properties")}
-    schema["$defs"]["Methods"] = {"properties": known}
-    for group in ("methods", "controls"):
-        schema["properties"][group]["allOf"] = [{"$ref": "#/$defs/Methods"}]
-    return {"$schema": SchemaOfKeys.schema_dialect, **schema}
+    """Return the JSON schema of ``config.yaml``, for editors."""
+    return file_model().model_json_schema(schema_generator=SchemaOfKeys)

@@ -12,14 +12,21 @@ from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
+import yaml
 from pydantic import Field
 
 from epistemic_calibration import registry
 from epistemic_calibration.latents import available_encoders
 from epistemic_calibration.methods import available_methods, load_method
 from epistemic_calibration.methods._faults import told
+from epistemic_calibration.methods._signatures import class_faults
 from epistemic_calibration.paper.toy import available_experiments
-from epistemic_calibration.workflow._config_faults import ConfigError, parse, suggest
+from epistemic_calibration.workflow._config_faults import (
+    ConfigError,
+    check_yaml,
+    parse,
+    suggest,
+)
 from epistemic_calibration.workflow._config_file import (
     Block,
     Common,
@@ -30,9 +37,6 @@ from epistemic_calibration.workflow._config_file import (
     json_schema,
     method_parameters,
 )
-from epistemic_calibration.workflow._method_classes import class_faults
-from epistemic_calibration.workflow._yaml_faults import check_yaml
-from epistemic_calibration.workflow.sources import shadowed
 
 __all__ = [
     "Config",
@@ -41,12 +45,12 @@ __all__ = [
     "MethodEntry",
     "check_yaml",
     "json_schema",
-    "order_keys",
     "resolve_config",
-    "retype_overrides",
+    "retyped",
 ]
 
-SCHEMA_PATH = Path(__file__).parents[2] / "schemas" / "config.schema.json"
+#: For editors; `make` writes it.
+SCHEMA_PATH = Path(__file__).parents[3] / "config.schema.json"
 
 
 class Dataset(Block):
@@ -65,7 +69,7 @@ class Dataset(Block):
 
     source: dict[str, Any]
     tasks: Literal["all"] | list[str]
-    tasks_per_job: int
+    seeds: list[int]
     encoder: str
     encoder_parameters: dict[str, Any]
     scaling: str
@@ -100,6 +104,7 @@ class MethodEntry(Block):
     family: Literal["active", "illustrative", "control"] = "active"
     uses_neighbors: bool = False
     datasets: list[str]
+    more_seeds: list[int] = Field(default_factory=list)
     parameters: dict[str, Any] = Field(default_factory=dict)
 
 
@@ -108,7 +113,7 @@ class Config(Common):
 
     Attributes
     ----------
-    toy, toy_demo : dict
+    toy : dict
         ``seeds``, ``methods`` and ``arguments``, the values of all settings, by experiment.
     """
 
@@ -117,7 +122,6 @@ class Config(Common):
     controls: dict[str, MethodEntry]
     sensitivity: Sensitivity
     toy: dict[str, dict[str, Any]]
-    toy_demo: dict[str, dict[str, Any]]
 
 
 def resolve_config(
@@ -147,8 +151,13 @@ def resolve_config(
         At every fault found. What one block demands of another is checked once each block
         is right by itself.
     """
+    config = dict(config)
+    for group in ("methods", "controls"):
+        if isinstance(config.get(group), Mapping):
+            # An entry that is null is left out, as from the command line.
+            config[group] = {n: entry for n, entry in config[group].items() if entry is not None}
     faults: list[str] = []
-    file = parse(file_model(), dict(config), "", faults)
+    file = parse(file_model(), config, "", faults)
     # Names and methods are checked in what is given, so that they are told with faults of form.
     datasets = config.get("datasets")
     datasets = list(datasets) if isinstance(datasets, Mapping) else []
@@ -173,11 +182,11 @@ def resolve_config(
         for name, entry in entries.items():
             entry.parameters |= _default_device(entry.parameters, config[group][name], file)
             faults += _neighbor_faults(f"{group}.{name}", entry, resolved)
-    toys = {toy: _toy(toy, file, groups["methods"], faults) for toy in ("toy", "toy_demo")}
+    toy = _toy(file.toy, groups["methods"], faults)
     if faults:
         raise ConfigError(faults)
     common = {name: getattr(file, name) for name in (*Common.model_fields, "sensitivity")}
-    return Config(**common, datasets=resolved, **groups, **toys)
+    return Config(**common, datasets=resolved, **groups, toy=toy)
 
 
 def _name_faults(names: list[str], benchmark: Any, reserved: Collection[str]) -> Iterator[str]:
@@ -228,77 +237,56 @@ def _method_entry(
             for name in given.model_extra
         ]
         label = given.label or name
-        return MethodEntry(predictions=given.predictions, label=label, datasets=shown_on)
+        seeds = given.more_seeds or []
+        return MethodEntry(
+            predictions=given.predictions, label=label, datasets=shown_on, more_seeds=seeds
+        )
     for only, value in (("class", given.class_), ("depends_on", given.depends_on)):
         if value and not given.file:
             faults.append(f"{key}.{only}: only where `file` is given")
-    if given.file:
-        return _own_method(key, given, shown_on, base_dir, faults, check_packages)
-    implementation = given.method or name
-    if implementation not in available_methods():
+    implementation, own = given.method or name, given.file and base_dir / given.file
+    if own:
+        implementation = given.file + (f"::{given.class_}" if given.class_ else "")
+        for file in given.depends_on or ():
+            if not (base_dir / file).is_file() and not (base_dir / file).is_dir():
+                faults.append(f"{key}.depends_on: no such file or folder: {file}")
+    elif implementation not in available_methods():
         names = available_methods()
         faults.append(
             f"{key}: no method {implementation!r}{suggest(implementation, names)}; give one of "
             f"{', '.join(names)}, or `file: path/to/method.py`"
         )
         return None
-    method = load_method(implementation)
-    if check_packages:
-        faults += [f"{key}: {missing}" for missing in method.missing_packages()]
     resolved = {
         "implementation": implementation,
-        "label": given.label or (method.label if implementation == name else name),
-        "family": method.family,
-        "uses_neighbors": method.uses_neighbors,
-        "datasets": shown_on,
-        "parameters": method_parameters(method, given.model_extra, key, faults),
-    }
-    return parse(MethodEntry, resolved, key, faults)
-
-
-def _own_method(
-    key: str,
-    given: Entry,
-    datasets: list[str],
-    base_dir: Path,
-    faults: list[str],
-    check_packages: bool,
-) -> MethodEntry | None:
-    """Return the entry of a method that a user's file defines."""
-    name, class_name = key.partition(".")[2], f"::{given.class_}" if given.class_ else ""
-    path = base_dir / given.file
-    for file in given.depends_on or ():
-        if not (base_dir / file).exists():
-            faults.append(f"{key}.depends_on: no such file: {file}")
-    resolved = {
-        "implementation": f"{given.file}{class_name}",
         "depends_on": given.depends_on or [],
         "label": given.label or name,
-        "datasets": datasets,
+        "datasets": shown_on,
+        "more_seeds": given.more_seeds or [],
         "parameters": given.model_extra,
     }
+    before = len(faults)
     try:
-        if path.is_file():
-            faults += [f"{key}: {fault}" for fault in shadowed(path)]
-        method = load_method(f"{path}{class_name}")
-        before = len(faults)
+        method = load_method(str(base_dir / implementation) if own else implementation)
         if check_packages:
             faults += [f"{key}: {missing}" for missing in method.missing_packages()]
-        faults += class_faults(method, given.model_extra, key)
+        if own:
+            faults += class_faults(method, given.model_extra, key)
         if len(faults) > before:
             return None
+        if not given.label and (own or implementation == name):
+            resolved["label"] = getattr(method, "label", name)
         resolved |= {
-            "label": given.label or getattr(method, "label", name),
             "family": method.family,
             "uses_neighbors": method.uses_neighbors,
             "parameters": method_parameters(method, given.model_extra, key, faults),
         }
     except ModuleNotFoundError as error:
-        resolved["missing"] = f"{key}: {told(error, path)}"
+        resolved["missing"] = f"{key}: {told(error, own)}"
     # A user's file may fail in any way.
     except Exception as error:
         # Of a ValueError of this project's, the message says it all.
-        faults.append(f"{key}: {told(error, path).removeprefix('ValueError: ')}")
+        faults.append(f"{key}: {told(error, own).removeprefix('ValueError: ')}")
         return None
     return parse(MethodEntry, resolved, key, faults)
 
@@ -339,10 +327,10 @@ def _dataset(block: Any, file: Any) -> Dataset:
     parameters = encoder.model_dump()
     return Dataset(
         source=block.model_dump(
-            exclude={"tasks", "tasks_per_job", "latents", "scores", *available_encoders()}
+            exclude={"tasks", "seeds", "latents", "scores", *available_encoders()}
         ),
         tasks=block.tasks,
-        tasks_per_job=block.tasks_per_job or file.tasks_per_job,
+        seeds=block.seeds or file.seeds,
         **latents.model_dump(),
         encoder_parameters=parameters | _default_device(parameters, encoder.model_fields_set, file),
         scores=_merged(file.scores, block.scores),
@@ -350,36 +338,29 @@ def _dataset(block: Any, file: Any) -> Dataset:
 
 
 def _toy(
-    toy: str, file: Any, methods: Mapping[str, MethodEntry], faults: list[str]
+    toy: Any, methods: Mapping[str, MethodEntry], faults: list[str]
 ) -> dict[str, dict[str, Any]]:
     """Return the toy experiments by name, as `Config` has them."""
     fitted = {name: entry.family for name, entry in methods.items() if entry.implementation}
     known = {*fitted, *available_methods()}
     resolved = {}
     for name in available_experiments():
-        if name not in file.toy.model_fields_set:
+        if name not in toy.model_fields_set:
             continue
-        changes = getattr(file.toy_demo, name) if toy == "toy_demo" else None
-        block = _merged(getattr(file.toy, name), changes)
+        block = getattr(toy, name)
         chosen = getattr(block, "methods", [])
         if chosen in ("all", "active"):
             chosen = [n for n, family in fitted.items() if chosen in ("all", family)]
-        elif toy == "toy" or "methods" in getattr(changes, "model_fields_set", ()):
-            faults += [
-                f"{toy}.{name}.methods: no method {n!r}{suggest(n, known)}"
-                for n in chosen
-                if n not in known
-            ]
+        strange = [n for n in chosen if n not in known]
+        faults += [f"toy.{name}.methods: no method {n!r}{suggest(n, known)}" for n in strange]
         # A method that is left out of the benchmark is left out here, and an experiment
         # without methods goes with it.
         shown = [n for n in chosen if n in fitted]
         if shown or not chosen:
-            seeds = (toy == "toy_demo" and file.toy_demo.seeds) or file.toy.seeds
-            arguments = block.model_dump(exclude={"seeds", "methods"})
             resolved[name] = {
-                "seeds": block.seeds or seeds,
+                "seeds": block.seeds or toy.seeds,
                 "methods": shown,
-                "arguments": arguments,
+                "arguments": block.model_dump(exclude={"seeds", "methods"}),
             }
     return resolved
 
@@ -390,59 +371,20 @@ def _merged(block: Any, changes: Any) -> Any:
     return block.model_copy(update={name: getattr(changes, name) for name in given})
 
 
-def order_keys(config: Mapping[str, Any], like: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a configuration with the keys of another one first, in its order, in every block.
-
-    Snakemake puts what ``--configfile`` and ``--config`` bring before what ``config.yaml``
-    says; tables show methods in the order of the configuration, the added ones last.
-
-    Parameters
-    ----------
-    config : mapping
-        As merged by Snakemake.
-    like : mapping
-        What ``config.yaml`` says.
-
-    Examples
-    --------
-    >>> order_keys({"c": 3, "b": {"z": 1, "y": 2}, "a": 1}, like={"a": 0, "b": {"y": 0}})
-    {'a': 1, 'b': {'y': 2, 'z': 1}, 'c': 3}
-    """
-
-    def ordered(value: Any, given: Any) -> Any:
-        if not isinstance(value, Mapping) or not isinstance(given, Mapping):
-            return value
-        names = [*(n for n in given if n in value), *(n for n in value if n not in given)]
-        return {name: ordered(value[name], given.get(name)) for name in names}
-
-    return ordered(config, like)
-
-
-def retype_overrides(config: Mapping[str, Any], overrides: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the configuration with the types that YAML gives what ``--config`` brought.
+def retyped(value: Any) -> Any:
+    """Return what ``--config`` brought with the types that YAML gives it.
 
     Snakemake reads ``--config 'seeds=[0, 1]'`` as a list of texts.
 
-    Parameters
-    ----------
-    config : mapping
-        As merged by Snakemake.
-    overrides : mapping
-        What ``--config`` brought, as read by Snakemake.
+    >>> retyped({"seeds": ["0", "1"]})
+    {'seeds': [0, 1]}
     """
-    import yaml
-
-    def retyped(value: Any, given: Any) -> Any:
-        if isinstance(given, Mapping):
-            return {**value, **{key: retyped(value[key], part) for key, part in given.items()}}
-        if isinstance(given, list):
-            return [retyped(part, part) for part in given]
-        return yaml.safe_load(given) if isinstance(given, str) else value
-
-    nested = {key: given for key, given in overrides.items() if isinstance(given, Mapping | list)}
-    return retyped(config, nested)
+    if isinstance(value, Mapping):
+        return {key: retyped(part) for key, part in value.items()}
+    if isinstance(value, list):
+        return [retyped(part) for part in value]
+    return yaml.safe_load(value) if isinstance(value, str) else value
 
 
 if __name__ == "__main__":
     SCHEMA_PATH.write_text(json.dumps(json_schema(), indent=2) + "\n", encoding="utf-8")
-    print(f"{SCHEMA_PATH} written")

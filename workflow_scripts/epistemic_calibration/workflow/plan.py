@@ -1,15 +1,17 @@
 """The plan: for each job of the benchmark, the spec that determines its outputs.
 
-The workflow asks the plan for the spec of a job and hands it over as a file; the stages, one
-file each in ``workflow_scripts/``, say what is in it.
+The spec of a job is a file among its inputs, which the plan writes; the stages, one file each in
+``workflow_scripts/``, say what is in it.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import importlib.util
+import json
 import os
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache, cached_property
 from pathlib import Path
@@ -25,14 +27,19 @@ from epistemic_calibration.data import (
     raw_inventory,
     task_names,
 )
+from epistemic_calibration.files import write_text
 from epistemic_calibration.latents import load_encoder
 from epistemic_calibration.methods import method_path, user_file
 from epistemic_calibration.paper.toy import load_experiment
 from epistemic_calibration.scoring._resamples import adequate_resamples
 from epistemic_calibration.workflow.config import Config, MethodEntry
-from epistemic_calibration.workflow.ledger import Ledger
-from epistemic_calibration.workflow.provenance import fingerprint, spec_path
-from epistemic_calibration.workflow.sources import SCRIPTS, files_below, source_hashes
+from epistemic_calibration.workflow.provenance import (
+    fingerprint,
+    is_current,
+    job_name,
+    spec_path,
+)
+from epistemic_calibration.workflow.sources import FORMAT, SCRIPTS, files_below, source_hashes
 from epistemic_calibration.workflow.stage import Stage
 
 
@@ -78,7 +85,7 @@ class Plan:
         self.config = config
         self.base_dir = Path(base_dir)
         self.data_dir = self.base_dir / Path(config.data_dir).expanduser()
-        #: Stage and wildcards of the specs that were asked for, by `spec_path`.
+        #: Stage and wildcards of the jobs whose specs were asked for, by name.
         self.asked: dict[str, tuple[str, dict[str, str]]] = {}
 
     # What the configuration says of methods, data sets and tasks
@@ -109,6 +116,29 @@ class Plan:
     def methods(self, dataset: str) -> list[str]:
         """Return the names of the methods and controls that run on a data set."""
         return [name for name, entry in self.entries.items() if dataset in entry.datasets]
+
+    def seeds(self, dataset: str, method: str | None = None) -> list[int]:
+        """Return the seeds that a method, or any, is trained with on a data set."""
+        methods = self.methods(dataset) if method is None else [method]
+        more = [seed for name in methods for seed in self.entries[name].more_seeds]
+        return list(dict.fromkeys([*self.config.datasets[dataset].seeds, *more]))
+
+    def trainings(self, dataset: str) -> list[tuple[int, str]]:
+        """Return the seed and the method of each training on a data set, by seed."""
+        return [
+            (seed, method)
+            for seed in self.seeds(dataset)
+            for method in self.methods(dataset)
+            if seed in self.seeds(dataset, method)
+        ]
+
+    def encoder_seed(self, dataset: str, seed: int | str) -> int:
+        """Return the seed of the encoder whose latents a training uses."""
+        return self.seeds(dataset)[0] if self.config.share_encoder else int(seed)
+
+    def encoder_seeds(self, dataset: str) -> list[int]:
+        """Return the seeds that the encoder of a data set is trained with."""
+        return sorted({self.encoder_seed(dataset, seed) for seed in self.seeds(dataset)})
 
     def methods_shown(self, names: list[str]) -> dict[str, dict[str, str]]:
         """Return what tables and figures show of methods: label and family, by name."""
@@ -146,20 +176,6 @@ class Plan:
             task: self.base_dir / pattern.format(dataset=dataset, seed=seed, task=task)
             for task in self.tasks(dataset)
         }
-
-    def missing_predictions(self) -> list[Path]:
-        """Return the files of predictions made elsewhere that are not there or not readable."""
-        files = (
-            path
-            for dataset in self.config.datasets
-            if dataset not in self.unavailable
-            for method in self.imported
-            if dataset in self.entries[method].datasets
-            for seed in self.config.seeds
-            for path in self.prediction_files(dataset, seed, method).values()
-        )
-        # One file of all classes is that of each task.
-        return [path for path in dict.fromkeys(files) if not os.access(path, os.R_OK)]
 
     @cache
     def class_names(self, dataset: str) -> tuple[str, ...]:
@@ -262,38 +278,6 @@ class Plan:
         classes = self.class_names(dataset)
         return {task: classes[k] for task, k in self.tasks(dataset).items() if classes[k] != task}
 
-    def task_chunks(self, dataset: str) -> list[list[str]]:
-        """Return the tasks of a data set in the groups that one job fits."""
-        tasks, size = list(self.tasks(dataset)), self.config.datasets[dataset].tasks_per_job
-        return [tasks[start : start + size] for start in range(0, len(tasks), size)]
-
-    def fits_one_by_one(self, dataset: str) -> bool:
-        """Return whether each job that fits a method fits one task, and is named after it."""
-        return self.config.datasets[dataset].tasks_per_job == 1
-
-    def fits(self, dataset: str) -> dict[str, list[str]]:
-        """Return the tasks of each job that fits a method, by what its logs have in their names.
-
-        That is the number of the chunk; where each is of one task, that task.
-        """
-        chunks = self.task_chunks(dataset)
-        if self.fits_one_by_one(dataset):
-            return {task: [task] for (task,) in chunks}
-        return {str(number): chunk for number, chunk in enumerate(chunks)}
-
-    @cache
-    def finished_scores(self, dataset: str) -> dict[tuple[int, str], str]:
-        """Return the score files of a data set that are there and current, by seed and method."""
-        ledger, finished = Ledger(self.base_dir), {}
-        for seed in self.config.seeds:
-            for method in self.methods(dataset):
-                path = f"results/{dataset}/seed{seed}/scores/{method}.csv"
-                where = {"dataset": dataset, "seed": seed, "method": method}
-                # Old scores of a method that fails now are not finished.
-                if ledger.state(path, self.fingerprint("scores", **where)) == "current":
-                    finished[seed, method] = path
-        return finished
-
     @cache
     def score_settings(self, dataset: str) -> dict[str, Any]:
         """Return how hypotheses of a data set are scored, with the number of resamples."""
@@ -303,106 +287,88 @@ class Plan:
             settings["n_resamples"] = adequate_resamples(n_tests)
         return settings
 
-    def failures(self, dataset: str) -> dict[str, str]:
-        """Return why methods have no scores on a data set, by name, where a log tells."""
-        from epistemic_calibration.workflow.status import dataset_status
-
-        return {
-            status.method: status.reason
-            for status in dataset_status(self, dataset)
-            if status.state == "failed"
-        }
-
-    def toy_runs(self, toy: str, experiment: str) -> list[str]:
+    def toy_runs(self, experiment: str) -> list[str]:
         """Return what a toy experiment is run with, one table each: methods, then controls."""
-        return load_experiment(experiment).runs(getattr(self.config, toy)[experiment]["methods"])
-
-    def page_contents(self, page: str) -> tuple[list[str], str | None]:
-        """Return the data sets of a page, and its toy experiments: ``toy``, ``toy_demo`` or None.
-
-        Parameters
-        ----------
-        page : str
-            A data set; ``demo``; or ``all``, the benchmark.
-        """
-        if page == "all":
-            return list(self.config.benchmark), "toy"
-        return (["digits"], "toy_demo") if page == "demo" else ([page], None)
+        return load_experiment(experiment).runs(self.config.toy[experiment]["methods"])
 
     # Specs
 
     def fit_stage(self, method: str) -> str:
-        """Return the stage that makes a method's files of hypotheses."""
+        """Return the stage that makes a method's hypotheses."""
         return "predictions" if method in self.imported else "hypotheses"
 
-    def score_fingerprints(self, dataset: str, seeds: Sequence[int] | None = None) -> list[str]:
-        """Return the fingerprints of all score files of a data set, by seed and method."""
-        return [
-            self.fingerprint("scores", dataset=dataset, seed=seed, method=method)
-            for seed in (self.config.seeds if seeds is None else seeds)
-            for method in self.methods(dataset)
-        ]
+    def scores_of(self, dataset: str, seeds: Sequence[int] | None = None) -> dict[str, str]:
+        """Return the jobs that score all methods of a data set, as `made_by` returns them."""
+        found: dict[str, str] = {}
+        for seed, method in self.trainings(dataset):
+            if seeds is None or seed in seeds:
+                found |= self.made_by("scores", dataset=dataset, seed=seed, method=method)
+        return found
 
-    def table_fingerprints(self, dataset: str) -> list[str]:
-        """Return the fingerprints of all that tables and figures of a data set are made of."""
-        bounds = [self.fingerprint("bounds", dataset=dataset, seed=s) for s in self.config.seeds]
-        return [*self.score_fingerprints(dataset), *bounds]
+    def table_inputs_of(self, dataset: str) -> dict[str, str]:
+        """Return the jobs that make what tables and figures of a data set are made of."""
+        found = self.scores_of(dataset)
+        for seed in self.seeds(dataset):
+            found |= self.made_by("bounds", dataset=dataset, seed=seed)
+        return found
+
+    def made_by(self, stage: str, **where: Any) -> dict[str, str]:
+        """Return a job, by its name the fingerprint of its spec."""
+        name, made_from = self._named(stage, tuple(sorted(where.items())))
+        return {name: made_from}
 
     def fingerprint(self, stage: str, **where: Any) -> str:
-        """Return the fingerprint of a job's spec, which the receipts of its outputs carry."""
-        return self._fingerprint(stage, _sorted_items(where))
-
-    def spec_path(self, stage: str, **where: Any) -> str:
-        """Return where the spec of a job is kept."""
-        return self._spec_path(stage, _sorted_items(where))
-
-    @cache
-    def _fingerprint(self, stage: str, where: tuple[tuple[str, str], ...]) -> str:
-        return fingerprint(self.spec(stage, **dict(where)))
-
-    # The scheduler asks again for every job that is ready, whenever it looks for one to run.
-    @cache
-    def _spec_path(self, stage: str, where: tuple[tuple[str, str], ...]) -> str:
-        path = spec_path(self.spec(stage, **dict(where)))
-        self.asked[path] = (stage, dict(where))
-        return path
+        """Return the fingerprint of a job's spec, which its receipt carries."""
+        return self._named(stage, tuple(sorted(where.items())))[1]
 
     def spec(self, stage: str, **where: Any) -> dict[str, Any]:
-        """Return the spec of a job, which is made once; it must not be changed.
-
-        Parameters
-        ----------
-        stage : str
-        **where
-            The job's wildcards.
+        """Return the spec of a job: everything that determines its outputs.
 
         Raises
         ------
-        TypeError
-            If the stage and its settings do not fit each other.
         ValueError
             If the configuration asks for what there is not.
         """
-        return self._spec(stage, _sorted_items(where))
+        return self._spec(stage, tuple(sorted((n, str(v)) for n, v in where.items())))
+
+    def write_spec(self, stage: str, **where: Any) -> str:
+        """Write the spec of a job, unless it is there, and return its path.
+
+        Its time says whether the job's outputs are those that it asks for: it is in the distant
+        past if they are, and now if they are not, which makes them older than an input of theirs.
+        """
+        return self._write_spec(stage, tuple(sorted((n, str(v)) for n, v in where.items())))
+
+    @cache
+    def _write_spec(self, stage: str, items: tuple[tuple[str, str], ...]) -> str:
+        spec = self._spec(stage, items)
+        name, made_from = job_name(stage, dict(items)), fingerprint(spec)
+        self.asked[name] = (stage, dict(items))
+        path = self.base_dir / spec_path(name)
+        text = json.dumps(spec, sort_keys=True, indent=1, allow_nan=False) + "\n"
+        if not path.is_file() or path.read_text(encoding="utf-8", errors="replace") != text:
+            write_text(path, text)
+        os.utime(path, (0, 0) if is_current(name, made_from, self.base_dir) else None)
+        return spec_path(name)
+
+    @cache
+    def _named(self, stage: str, items: tuple[tuple[str, Any], ...]) -> tuple[str, str]:
+        texts = tuple((name, str(value)) for name, value in items)
+        return job_name(stage, dict(texts)), fingerprint(self._spec(stage, texts))
 
     @cache
     def _spec(self, stage: str, items: tuple[tuple[str, str], ...]) -> dict[str, Any]:
         where = dict(items)
-        needs = stages()[stage].needs(self, **where)
-        # An input that the spec does not name could change, and nothing would be made again.
-        inputs = {name.rstrip("*") for name in stages()[stage].inputs}
-        if different := inputs ^ set(needs.inputs):
-            raise TypeError(
-                f"{stage}.py: {', '.join(sorted(different))} must be both in `inputs` of the stage "
-                f"and in what `needs` returns"
-            )
+        made = stages()[stage]
+        needs = made.needs(self, **where)
         return {
+            "format": FORMAT,
             "stage": stage,
             "where": where,
-            "threads": self.config.threads,
-            "settings": stages()[stage].spec_settings(needs.settings),
+            "threads": self.config.threads if made.threads else 1,
+            "settings": dataclasses.asdict(needs.settings),
             "sources": source_hashes(self.base_dir, SCRIPTS / f"{stage}.py", *needs.sources),
-            "inputs": _sorted_inputs(needs.inputs),
+            "inputs": needs.inputs,
         }
 
 
@@ -415,13 +381,5 @@ def _naming(dataset: str) -> Iterator[None]:
         text = f"{error.filename}: {error.strerror}" if isinstance(error, OSError) else str(error)
         unavailable = isinstance(error, MissingDataError | PermissionError)
         raise (UnavailableDatasetError if unavailable else ValueError)(
-            f"datasets.{dataset}: {text}"
+            f"datasets.{dataset}: {text.replace('datasets.<name>', f'datasets.{dataset}')}"
         ) from error
-
-
-def _sorted_inputs(inputs: Mapping[str, Any]) -> dict[str, Any]:
-    return {n: v if isinstance(v, str) else sorted(v) for n, v in inputs.items()}
-
-
-def _sorted_items(where: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
-    return tuple(sorted((name, str(value)) for name, value in where.items()))

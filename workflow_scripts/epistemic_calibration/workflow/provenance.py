@@ -1,12 +1,13 @@
 """Where every result comes from: specs, fingerprints and receipts.
 
 A *spec* is everything that determines the content of a job's outputs: its stage, its settings,
-the code that it runs and the fingerprints of its inputs. Its SHA-256 is the *fingerprint*.
-Since a spec holds the fingerprints of its inputs, it fixes the whole chain back to the raw data.
+the code that it runs and the fingerprints of the jobs whose outputs it reads. Its SHA-256 is the
+*fingerprint*. Since a spec holds the fingerprints of those jobs, it fixes the whole chain back to
+the raw data.
 
-A *receipt* is written by a job beside the results, one for each output: the fingerprint of the
-spec that it was made from, and the SHA-256 of what is in it. What last digits depend on beyond the
-spec (libraries, processor, device) stands there too, for the result and all that it is made of.
+A *receipt* is written when a job ends: the fingerprint of its spec, and the SHA-256 of each file
+that it has made. What last digits depend on beyond the spec (libraries, processor, device) stands
+there too, for these files and all that they are made of.
 """
 
 from __future__ import annotations
@@ -14,20 +15,15 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
-import os
 import platform
 import sys
-import zipfile
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from epistemic_calibration.files import atomic_path, write_text
-
-if TYPE_CHECKING:
-    import numpy as np
+from epistemic_calibration.files import write_text
 
 # What numbers depend on, by the name under which it is imported.
 _MODULES = {
@@ -41,12 +37,11 @@ _MODULES = {
     "numba": "numba",
 }
 _PACKAGES = (*_MODULES, "snakemake")
-_SMALL = 2**20
-_RECEIPT = {"fingerprint", "sha256", "signature", "made_with", "warnings"}
+_RECEIPT = {"fingerprint", "outputs", "made_with", "warnings"}
 
 
 class StaleResultError(RuntimeError):
-    """A file is damaged, or was made from another spec than the one asked for."""
+    """A file was made from another spec than the one asked for, or has changed since."""
 
 
 def canonical_json(value: Any) -> str:
@@ -67,10 +62,7 @@ def fingerprint(spec: Mapping[str, Any]) -> str:
 
 def file_digest(path: str | Path) -> str:
     """Return the SHA-256 of a file's content, as 64 hexadecimal digits."""
-    with open(path, "rb", buffering=0) as file:  # noqa: PTH123
-        # A large buffer for each of thousands of small files would take longer than they do.
-        if os.fstat(file.fileno()).st_size < _SMALL:
-            return hashlib.sha256(file.read()).hexdigest()
+    with Path(path).open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
@@ -88,15 +80,7 @@ def versions() -> dict[str, str]:
 
 
 def made_with() -> dict[str, list[str]]:
-    """Return what the last digits of this process's numbers depend on beyond the spec.
-
-    Returns
-    -------
-    dict of str to list of str
-        The versions of Python and of the libraries that are loaded; ``processor``, with the code
-        that the linear algebra of NumPy has chosen for it; and ``device``, where networks ran.
-        One value each.
-    """
+    """Return what the last digits of this process's numbers depend on beyond the spec."""
     found = {"python": platform.python_version(), "processor": _processor()}
     for package, module in _MODULES.items():
         if module in sys.modules and package in versions():
@@ -119,24 +103,6 @@ def merged_with(several: Iterable[Mapping[str, Sequence[str]]]) -> dict[str, lis
         for name, values in one.items():
             found.setdefault(name, set()).update(values)
     return {name: sorted(found[name]) for name in sorted(found)}
-
-
-def unlike(made: Mapping[str, Sequence[str]]) -> str:
-    """Return a sentence on what differs between the parts of a result, or nothing.
-
-    Examples
-    --------
-    >>> unlike({"numpy": ["2.3.0", "2.4.6"], "device": ["cpu"]})
-    'parts were made with numpy 2.3.0 and 2.4.6; last digits may differ for that reason alone'
-    >>> unlike({"numpy": ["2.4.6"], "device": ["cpu"]})
-    ''
-    """
-    differing = [f"{name} {' and '.join(v)}" for name, v in made.items() if len(v) > 1]
-    if not differing:
-        return ""
-    return (
-        f"parts were made with {', '.join(differing)}; last digits may differ for that reason alone"
-    )
 
 
 def _processor() -> str:
@@ -164,18 +130,20 @@ def _device() -> str:
 # Specs
 
 
-def spec_path(spec: Mapping[str, Any]) -> str:
-    """Return where a spec is kept: a name for people, and 16 digits of its fingerprint."""
-    name = "-".join([*spec["where"].values(), fingerprint(spec)[:16]])
-    return f"results/specs/{spec['stage']}/{name}.json"
+def job_name(stage: str, where: Mapping[str, Any]) -> str:
+    """Return the name of a job: its stage, and its wildcards in the order of the alphabet.
+
+    Examples
+    --------
+    >>> job_name("latents", {"seed": 0, "dataset": "mnist"})
+    'latents/mnist-0'
+    """
+    return f"{stage}/{'-'.join(str(where[key]) for key in sorted(where)) or stage}"
 
 
-def write_spec(spec: Mapping[str, Any], base_dir: str | Path = ".") -> None:
-    """Write a spec where `spec_path` has it, unless it is there, whole."""
-    path = Path(base_dir, spec_path(spec))
-    text = json.dumps(spec, sort_keys=True, indent=1, allow_nan=False) + "\n"
-    if not path.is_file() or path.read_text(encoding="utf-8", errors="replace") != text:
-        write_text(path, text)
+def spec_path(job: str) -> str:
+    """Return where the spec of a job is kept."""
+    return f"results/specs/{job}.json"
 
 
 def read_spec(path: str | Path) -> dict[str, Any]:
@@ -184,95 +152,52 @@ def read_spec(path: str | Path) -> dict[str, Any]:
     Raises
     ------
     StaleResultError
-        If it is not the spec that its name says.
+        If it cannot be read.
     """
     try:
-        spec = json.loads(Path(path).read_text(encoding="utf-8"))
-        named = Path(path).stem.rpartition("-")[2]
-        if fingerprint(spec).startswith(named):
-            return spec
+        return json.loads(Path(path).read_text(encoding="utf-8"))
     except PermissionError:
         raise
     except (OSError, ValueError) as error:
-        raise StaleResultError(f"{path} cannot be read ({error}). Run snakemake again.") from error
-    raise StaleResultError(f"{path} is not what its name says. Delete it and run again.")
+        raise StaleResultError(f"{path} cannot be read ({error}). Run snakemake again") from error
 
 
 # Receipts
 
 
-def receipt_path(path: str | Path) -> Path:
-    """Return where the receipt of a result is: results/a/b -> results/receipts/a/b.json."""
-    return Path(receipt_name(path))
+def receipt_path(job: str) -> str:
+    """Return where the receipt of a job is kept."""
+    return f"results/receipts/{job}.json"
 
 
-# A start asks this and the next of each result, and objects of paths are slow to make.
-def receipt_name(path: str | Path) -> str:
-    """Return `receipt_path` as text.
-
-    Examples
-    --------
-    >>> receipt_name("results/a/b.npz")
-    'results/receipts/a/b.npz.json'
-    """
-    folder, _, name = os.path.normpath(path).partition("/")
-    return f"{folder}/receipts/{name}.json"
-
-
-def file_signature(path: str | Path) -> list[int]:
-    """Return size, inode, and times of modification and change of a file.
-
-    As long as they stay, its content does.
-    """
-    stat = os.stat(path)  # noqa: PTH116
-    return [stat.st_size, stat.st_ino, stat.st_mtime_ns, stat.st_ctime_ns]
+def files_of(outputs: Iterable[str | Path]) -> list[str]:
+    """Return the files of outputs, some of which may be folders, without hidden ones."""
+    found: list[str] = []
+    for path in map(Path, outputs):
+        below = sorted(f for f in path.rglob("*") if f.is_file()) if path.is_dir() else [path]
+        found += [f.as_posix() for f in below if not f.name.startswith(".")]
+    return found
 
 
 def write_receipt(
-    path: str | Path,
+    job: str,
     fingerprint: str,
+    outputs: Sequence[str],
     warnings: Sequence[Mapping[str, Any]] = (),
     made: Mapping[str, Sequence[str]] | None = None,
 ) -> None:
-    """Write the receipt of a result that is finished.
-
-    Parameters
-    ----------
-    path : path
-        Relative, in results/.
-    fingerprint : str
-        Of the spec that it was made from.
-    warnings : sequence of mapping
-        What the job and those before it have warned of, as in `job_warnings`.
-    made : mapping, optional
-        What the job and those before it were made with, as in `merged_with`.
-    """
-    # The signature first: what changes between the two is not vouched for.
-    signature = file_signature(path)
+    """Write the receipt of a job that has ended well."""
     receipt = {
-        "path": os.path.normpath(path),
         "fingerprint": fingerprint,
-        "sha256": file_digest(path),
-        "signature": signature,
+        "outputs": {path: file_digest(path) for path in files_of(outputs)},
         "made_with": dict(made or {}),
         "warnings": list(warnings),
     }
-    write_text(receipt_path(path), canonical_json(receipt) + "\n")
+    write_text(receipt_path(job), canonical_json(receipt) + "\n")
 
 
-def is_finished(path: str | Path, fingerprint: str) -> bool:
-    """Return whether a result is there, made from the spec of this fingerprint, and whole."""
-    receipt = read_receipt(path)
-    return (
-        receipt is not None
-        and receipt["fingerprint"] == fingerprint
-        and Path(path).is_file()
-        and receipt["sha256"] == file_digest(path)
-    )
-
-
-def read_receipt(path: str | Path, base_dir: str | Path = ".") -> dict[str, Any] | None:
-    """Return the receipt of a result, or None where it has none of its own.
+def read_receipt(job: str, base_dir: str | Path = ".") -> dict[str, Any] | None:
+    """Return the receipt of a job, or None where it has none that is whole.
 
     Raises
     ------
@@ -280,101 +205,60 @@ def read_receipt(path: str | Path, base_dir: str | Path = ".") -> dict[str, Any]
         If it must not be read.
     """
     try:
-        with open(f"{base_dir}/{receipt_name(path)}", "rb", buffering=0) as file:  # noqa: PTH123
-            receipt = json.loads(file.read().decode())
-        complete = receipt.keys() >= _RECEIPT
-        return receipt if complete and receipt["path"] == os.path.normpath(path) else None
+        receipt = json.loads(Path(base_dir, receipt_path(job)).read_bytes())
+        return receipt if receipt.keys() >= _RECEIPT else None
     except PermissionError:
         raise
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+    except (OSError, ValueError, AttributeError):
         return None
 
 
-def check_inputs(paths: Sequence[str | Path], expected: Sequence[str]) -> list[dict[str, Any]]:
-    """Check that files are whole and were made from the specs with these fingerprints.
+def is_current(job: str, fingerprint: str, base_dir: str | Path = ".") -> bool:
+    """Return whether the outputs of a job are there, made from the spec of this fingerprint.
 
-    Returns
-    -------
-    list of dict
-        The receipt of each file.
+    Their content is not read: jobs do that, and `python -m epistemic_calibration.workflow.verify`.
+    """
+    receipt = read_receipt(job, base_dir)
+    return (
+        receipt is not None
+        and receipt["fingerprint"] == fingerprint
+        and all(Path(base_dir, path).is_file() for path in receipt["outputs"])
+    )
+
+
+def damaged(outputs: Mapping[str, str], base_dir: str | Path = ".") -> list[str]:
+    """Return the files whose content is not that of a receipt, or which are lost."""
+    found = ((path, Path(base_dir, path), digest) for path, digest in outputs.items())
+    return [p for p, file, digest in found if not file.is_file() or file_digest(file) != digest]
+
+
+def check_inputs(
+    inputs: Mapping[str, Mapping[str, str]], paths: Mapping[str, Sequence[str]]
+) -> list[dict[str, Any]]:
+    """Check that files are whole and were made from the specs asked for.
 
     Raises
     ------
     StaleResultError
-        Naming the first file that is not, and what to do.
+        Naming every file that is stale, damaged or lost, and what to do.
     """
-    found, receipts = set(), []
-    for path in paths:
-        receipt = read_receipt(path)
-        if receipt is None or receipt["fingerprint"] not in expected:
-            raise StaleResultError(
-                f"{path} was made from other settings, sources or inputs than those asked for. "
-                f"Delete it and run again."
-            )
-        if receipt["sha256"] != file_digest(path):
-            raise StaleResultError(
-                f"{path} is not what the job that made it has written: it is truncated or was "
-                f"changed. Delete it and run again."
-            )
-        found.add(receipt["fingerprint"])
-        receipts.append(receipt)
-    if missing := set(expected) - found:
-        raise StaleResultError(f"{len(missing)} of the files to be read are not among {paths}")
+    receipts, faults = [], []
+    for name, jobs in inputs.items():
+        recorded: dict[str, str] = {}
+        for job, expected in jobs.items():
+            receipt = read_receipt(job)
+            if receipt is not None and receipt["fingerprint"] == expected:
+                receipts.append(receipt)
+                recorded |= receipt["outputs"]
+        if jobs and not paths[name]:
+            raise StaleResultError(f"no file of the input {name} was handed to the job")
+        for path in paths[name]:
+            files = {f: d for f, d in recorded.items() if f == path or f.startswith(f"{path}/")}
+            if not files:
+                faults.append(f"{path} was made from other settings, code or inputs than asked for")
+            faults += [
+                f"{f} is not what its job has written: changed, or lost" for f in damaged(files)
+            ]
+    if faults:
+        raise StaleResultError("; ".join(dict.fromkeys([*faults, "delete it and run again"])))
     return receipts
-
-
-# Arrays
-
-
-def write_npz(
-    path: str | Path, arrays: Mapping[str, np.ndarray], spec: Mapping[str, Any], **extra: Any
-) -> None:
-    """Write arrays with a record of their origin; the file appears whole or not at all.
-
-    Parameters
-    ----------
-    path : path
-    arrays : mapping of str to ndarray
-    spec : mapping
-        Stored as JSON in the array ``provenance``, with its fingerprint and library versions.
-    **extra
-        Further entries of that record.
-    """
-    import numpy as np
-
-    record = {"fingerprint": fingerprint(spec), "spec": spec, "versions": versions(), **extra}
-    with atomic_path(path) as temporary, temporary.open("wb") as file:
-        np.savez(file, **arrays, provenance=np.array(canonical_json(record)))
-
-
-def read_npz(
-    path: str | Path, names: Sequence[str] | None = None
-) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-    """Read arrays and the record of their origin from a file written by `write_npz`.
-
-    Parameters
-    ----------
-    path : path
-    names : sequence of str, optional
-        Arrays to read, where the file has them; all by default.
-
-    Raises
-    ------
-    StaleResultError
-        If the file is truncated or corrupt; the message names it.
-    """
-    import numpy as np
-
-    try:
-        with np.load(path, allow_pickle=False) as file:
-            record = json.loads(str(file["provenance"]))
-            wanted = [n for n in file.files if n != "provenance"] if names is None else names
-            return {name: file[name] for name in wanted if name in file.files}, record
-    except PermissionError:
-        # Its message says it; deleting the file would be no remedy.
-        raise
-    except (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile) as error:
-        raise StaleResultError(
-            f"{path} cannot be read ({error}): it is truncated or not a result of this "
-            f"workflow. Delete it and run again."
-        ) from error

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-import contextlib
+import ast
 import hashlib
 import os
 import sys
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from functools import cache
-from importlib.machinery import PathFinder
-from importlib.util import cache_from_source
 from pathlib import Path
 
-from epistemic_calibration.workflow.code_digests import code_of
 from epistemic_calibration.workflow.provenance import StaleResultError
 
 _PACKAGE = Path(__file__).resolve().parents[1]
 #: Folder of the stages' scripts and of the package.
 SCRIPTS = _PACKAGE.parent
+#: What runs jobs and keeps their results, which no number depends on: `FORMAT` stands for it.
+_MACHINERY = _PACKAGE / "workflow"
+#: Changed by hand when the machinery writes results that older code could not have written.
+FORMAT = 1
 # Of Python, and of the environment that it runs in.
 _PYTHON = (Path(sys.prefix).resolve(), Path(sys.base_prefix).resolve())
 
@@ -26,9 +27,9 @@ _PYTHON = (Path(sys.prefix).resolve(), Path(sys.base_prefix).resolve())
 def source_files(*entries: Path) -> tuple[Path, ...]:
     """Return ``entries`` and every file of the project that they import, directly or not.
 
-    Imports inside functions count, imports for type checking only do not. An entry may be
-    a data file of the project, which imports nothing. Of an entry outside the project the
-    files in its folder count, too.
+    Imports inside functions count; imports for type checking only, and the machinery of the
+    workflow, do not. An entry may be a data file of the project, which imports nothing. Of an
+    entry outside the project the files in its folder count, too.
     """
     return tuple(sorted(_roots(*entries)))
 
@@ -43,42 +44,36 @@ def source_hashes(base_dir: Path, *entries: Path) -> dict[str, str]:
     return {_name(path, base_dir.resolve()): code_hash(path) for path in source_files(*entries)}
 
 
-@cache
 def code_hash(path: Path) -> str:
     """Return the SHA-256 of what a file does: comments, docstrings and layout do not count.
 
     Of a file that is not Python, of its bytes.
+
+    Raises
+    ------
+    ValueError
+        If it is not Python although its name says so; the message names the file and the line.
     """
-    if path.suffix != ".py":
-        return hashlib.sha256(path.read_bytes()).hexdigest()
-    return code_of(path).sha256
+    return _code(path)[0]
 
 
-def check_sources(expected: dict[str, str], base_dir: Path) -> list[Path]:
-    """Check that the code on disk is that of a spec, and return its files.
-
-    Bytecode that Python keeps of them, and that may be of another version, is deleted: Python
-    tells it by the time of the source, which a copy or an archive may bring along.
+def check_sources(expected: dict[str, str], base_dir: Path) -> None:
+    """Check that the code on disk is that of a spec.
 
     Raises
     ------
     StaleResultError
         Naming the first file that differs.
     """
-    paths = source_paths(expected, base_dir)
-    for path, digest in zip(paths, expected.values(), strict=True):
+    for path, digest in zip(source_paths(expected, base_dir), expected.values(), strict=True):
         if not path.is_file() or code_hash(path) != digest:
             raise StaleResultError(f"{path} was edited since the run began. Run snakemake again")
-        compiled = Path(cache_from_source(str(path)))
-        with contextlib.suppress(OSError):
-            if compiled.stat().st_mtime_ns < path.stat().st_ctime_ns:
-                compiled.unlink()
-    return paths
 
 
 def source_paths(names: Iterable[str], base_dir: Path) -> list[Path]:
     """Return the files of the names that `source_hashes` gives."""
-    return [_path(name, base_dir) for name in names]
+    own = [(base_dir / name).resolve() for name in names]
+    return [p if p.is_file() else SCRIPTS.parent / n for p, n in zip(own, names, strict=True)]
 
 
 def files_below(folder: Path) -> list[Path]:
@@ -93,100 +88,16 @@ def files_below(folder: Path) -> list[Path]:
     )
 
 
-def shadowed(path: Path) -> Iterator[str]:
-    """Say of a user's method which of its files an import cannot reach.
-
-    A file named like a module of Python or of an installed package is never imported: the
-    other one is.
-    """
-    for file, root in _roots(path).items():
-        name = file.relative_to(root).parts[0].removesuffix(".py") if root != SCRIPTS else ""
-        if name in sys.stdlib_module_names:
-            other = f"Python's module {name}"
-        else:
-            other = _installed(name) if name else None
-        if other:
-            yield f"{file.name} is named like {other}, which imports find instead; rename it"
-
-
-def _installed(name: str) -> str | None:
-    """Return where the environment has a module, without loading it."""
-    folders = [folder for folder in sys.path if is_of_the_environment(Path(folder).resolve())]
-    spec = PathFinder.find_spec(name, folders)
-    return f"the installed {spec.origin}" if spec and spec.origin else None
-
-
-def not_listed(path: Path, base_dir: Path) -> str:
-    """Return what to say of a file of the user's that a spec lacks, after what a job did to it."""
-    name = _name(path, base_dir.resolve())
-    return (
-        f"{name}, which its spec does not list, so that changing it would rerun nothing. List it "
-        f"in the entry of the method: depends_on: [{name}]"
-    )
-
-
 def is_of_the_environment(path: Path) -> bool:
     """Return whether a resolved path lies in Python or its libraries."""
     installed = {"site-packages", "dist-packages"} & set(path.parts)
     return bool(installed) or any(path.is_relative_to(root) for root in _PYTHON)
 
 
-def check_loaded(expected: Mapping[str, str], base_dir: Path, new: Collection[str] = ()) -> None:
-    """Check that this process has loaded no code of the project or the user but that of its spec.
-
-    Parameters
-    ----------
-    expected : mapping of str to str
-        The sources of the spec.
-    base_dir : path
-        The working folder.
-    new : collection of str
-        Modules that code of a user's has loaded, which count wherever they are.
-
-    Raises
-    ------
-    StaleResultError
-        If a file of the project, of the folder of a user's method, or of a new module outside
-        the environment, was imported in a way that no import statement shows, so that editing it
-        would rerun nothing.
-    """
-    known = set(source_paths(expected, base_dir))
-    users = {path.parent for path in known if not path.is_relative_to(SCRIPTS)}
-    for name, module in list(sys.modules.items()):
-        path = _resolved(getattr(module, "__file__", None) or "/")
-        if path in known or is_of_the_environment(path) or not path.is_file():
-            continue
-        if any(path.is_relative_to(folder) for folder in (SCRIPTS, *users)):
-            raise StaleResultError(
-                f"the job has loaded {path}, which no import statement of its sources shows, so "
-                f"that editing it would rerun nothing. Import it by a statement, or list it in the "
-                f"entry of the method: depends_on: [{_name(path, base_dir.resolve())}]"
-            )
-        if name in new:
-            raise StaleResultError(f"the job has loaded {not_listed(path, base_dir)}")
-
-
-# A job looks at its modules after each task: thousands of files, in few folders.
-@cache
-def _resolved(path: str) -> Path:
-    file = Path(path)
-    return file.resolve() if file.is_symlink() else _resolved_folder(file.parent) / file.name
-
-
-@cache
-def _resolved_folder(folder: Path) -> Path:
-    return folder.resolve()
-
-
 def _name(path: Path, base_dir: Path) -> str:
     if path.is_relative_to(SCRIPTS.parent):
         return path.relative_to(SCRIPTS.parent).as_posix()
     return Path(os.path.relpath(path, base_dir)).as_posix()
-
-
-def _path(name: str, base_dir: Path) -> Path:
-    mine = (base_dir / name).resolve()
-    return mine if mine.is_file() else SCRIPTS.parent / name
 
 
 @cache
@@ -198,7 +109,7 @@ def _roots(*entries: Path) -> dict[Path, Path]:
         path, root = waiting.pop()
         if path not in found:
             found[path] = root
-            new = (file for file in _imports(path, root) if file not in found)
+            new = (file for file in _imported_files(path, root) if file not in found)
             waiting += [(file, _root(file, root)) for file in new]
     return found
 
@@ -209,15 +120,13 @@ def _root(path: Path, outside: Path | None = None) -> Path:
 
 
 @cache
-def _imports(path: Path, root: Path) -> tuple[Path, ...]:
-    if path.suffix != ".py":
-        return ()
+def _imported_files(path: Path, root: Path) -> tuple[Path, ...]:
     package = path.relative_to(root).parent.parts
     files: set[Path] = set()
-    for up, name in code_of(path).imports:
+    for up, name in _code(path)[1]:
         above = package[: len(package) - up + 1] if up else ()
         files.update(_files_of(".".join([*above, name]), root))
-    return tuple(sorted(files))
+    return tuple(sorted(file for file in files if not file.is_relative_to(_MACHINERY)))
 
 
 @cache
@@ -228,3 +137,49 @@ def _files_of(module: str, root: Path) -> tuple[Path, ...]:
     bases = [folder.joinpath(*parts[:depth]) for depth in range(1, len(parts) + 1)]
     candidates = [(base / "__init__.py", base.with_suffix(".py")) for base in bases]
     return tuple(path for pair in candidates for path in pair if path.is_file())
+
+
+@cache
+def _code(path: Path) -> tuple[str, tuple[tuple[int, str], ...]]:
+    """Return the hash of a file's code, and what it imports, as of `_imports`."""
+    content = path.read_bytes()
+    if path.suffix != ".py":
+        return hashlib.sha256(content).hexdigest(), ()
+    try:
+        tree = ast.parse(content, filename=str(path))
+    except (SyntaxError, ValueError) as error:
+        where = f"{path}:{getattr(error, 'lineno', None) or 1}"
+        raise ValueError(f"{where}: {getattr(error, 'msg', error)}") from None
+    imports = tuple(_imports(tree))
+    for node in ast.walk(tree):
+        body = getattr(node, "body", None)
+        # Any text that stands alone is a comment.
+        if isinstance(body, list):
+            node.body = [line for line in body if not _is_text(line)]
+    return hashlib.sha256(ast.unparse(tree).encode()).hexdigest(), imports
+
+
+def _is_text(node: ast.AST) -> bool:
+    return (
+        isinstance(node, ast.Expr)
+        and isinstance(node.value, ast.Constant)
+        and isinstance(node.value.value, str)
+    )
+
+
+def _imports(node: ast.AST) -> Iterator[tuple[int, str]]:
+    """Yield how many folders up each import starts (0: absolute), and the name from there."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.If) and "TYPE_CHECKING" in ast.dump(child.test):
+            for branch in child.orelse:
+                yield from _imports(branch)
+        elif isinstance(child, ast.Import):
+            yield from ((0, alias.name) for alias in child.names)
+        elif isinstance(child, ast.ImportFrom):
+            module = child.module or ""
+            yield child.level, module
+            for alias in child.names:
+                yield child.level, f"{module}.{alias.name}".lstrip(".")
+        elif not isinstance(child, ast.expr):
+            # No expression holds a statement.
+            yield from _imports(child)

@@ -8,7 +8,7 @@ A script of ``workflow_scripts/`` that defines ``STAGE`` is the stage of that na
 
     def needs(plan, dataset, seed):
         settings = Settings(n_neighbors=plan.config.datasets[dataset].n_neighbors)
-        return Needs(settings, {"latents": plan.fingerprint("latents", dataset=dataset, seed=seed)})
+        return Needs(settings, {"latents": plan.made_by("latents", dataset=dataset, seed=seed)})
 
     def step(job):
         latents, _ = read_npz(job.inputs.latents)
@@ -26,10 +26,8 @@ stage names the script and hands it the paths of inputs and outputs under these 
 from __future__ import annotations
 
 import argparse
-import dataclasses
 import logging
 import os
-import signal
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -38,22 +36,22 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from epistemic_calibration.workflow._opened import WatchedStep
-from epistemic_calibration.workflow.job_log import JobLog, done_line, failed_line
+from epistemic_calibration.workflow._undeclared import undeclared_files
+from epistemic_calibration.workflow.job_log import done_line, failed_line, start_log
 from epistemic_calibration.workflow.job_warnings import WarningCollector, merged
 from epistemic_calibration.workflow.provenance import (
     StaleResultError,
     check_inputs,
-    file_signature,
+    files_of,
     fingerprint,
-    is_finished,
+    job_name,
     made_with,
     merged_with,
     read_spec,
     receipt_path,
     write_receipt,
 )
-from epistemic_calibration.workflow.sources import check_sources
+from epistemic_calibration.workflow.sources import SCRIPTS, check_sources, source_paths
 
 logger = logging.getLogger("epistemic_calibration")
 
@@ -66,14 +64,14 @@ class Needs:
     ----------
     settings : dataclass
         Everything that the step reads of the configuration, and nothing else.
-    inputs : mapping of str to str or list of str
-        By the name of an input: the fingerprint that its file must have, or those of its files.
+    inputs : mapping of str to mapping of str to str
+        By the name of an input: the jobs that make it, as `Plan.made_by` returns them.
     sources : sequence of path
         Files that the step loads by name, such as that of a method.
     """
 
     settings: Any
-    inputs: Mapping[str, str | Sequence[str]] = field(default_factory=dict)
+    inputs: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     sources: Sequence[Path] = ()
 
 
@@ -103,8 +101,11 @@ class Job:
     warned: Callable[[], Sequence[Mapping[str, Any]]] = list
     #: What its inputs were made with, as `provenance.merged_with` returns.
     made_with: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    #: Called with the path of an output that is written; see `Stage.one_by_one`.
-    finish: Callable[[str], None] = lambda path: None
+
+    @property
+    def work_folder(self) -> Path:
+        """Where what is finished waits until all is; if the job fails, the next one finds it."""
+        return Path("results", "work", fingerprint(self.spec)[:16])
 
 
 @dataclass(frozen=True)
@@ -120,15 +121,13 @@ class Stage:
     step : callable
         Gets a `Job`; reads its inputs, calls the library, writes its outputs.
     inputs, outputs : tuple of str
-        Names of files, each an option of the script; ``name*`` where there may be any number.
-        ``needs`` must tell the fingerprints of every input.
+        Names of files and folders, each an option of the script; ``name*`` where there may be any
+        number. ``needs`` must name the jobs that make each input.
     unchecked : tuple of str
-        Names of further paths that the step reads, which have no fingerprints: what is in them
-        is told apart by the settings, or is no property of the result.
-    one_by_one : bool, default False
-        Whether each output is made for itself, whatever the others are. Then the step gets only
-        those that are not finished, and calls ``job.finish`` with each that it has written: it
-        has its receipt at once, and stays if the job fails later.
+        Names of further paths that the step reads and no job has made: what is in them is told
+        apart by the settings.
+    threads : bool, default False
+        Whether its rule asks for the threads of the configuration, and not for one.
     """
 
     settings: type
@@ -137,132 +136,98 @@ class Stage:
     inputs: tuple[str, ...] = ()
     outputs: tuple[str, ...] = ()
     unchecked: tuple[str, ...] = ()
-    one_by_one: bool = False
+    threads: bool = False
 
     def run(self) -> None:
-        """Do the job of the command line: check the inputs, call the step, write receipts.
+        """Do the job of the command line: check the inputs, call the step, write the receipt.
 
-        Progress and what the step prints go to ``--log``; an error goes there with its traceback,
-        and in one line at its end, or to the screen where there is no log, and the process ends
-        with status 1. Warnings go there, too, and into the receipts.
+        Progress and an error's traceback go to the standard output; the last line says how the job
+        ended, with status 1 after an error. Warnings go into the receipt, too.
         """
-        parser = argparse.ArgumentParser(description=sys.modules["__main__"].__doc__)
-        parser.add_argument("--spec", required=True, help="file of the job's spec")
-        parser.add_argument("--log", type=Path, help="file for progress lines, or the screen")
-        for name in (*self.inputs, *self.unchecked, *self.outputs):
-            several = {"nargs": "*", "default": []}
-            options = several if name.endswith("*") else {"required": True}
-            parser.add_argument(_flag(name), **options)
-        args = vars(parser.parse_args())
-        log = JobLog(args["log"])
+        args = self._arguments()
+        start_log()
         collector = WarningCollector()
         collector.install()
         started = time.perf_counter()
+        where: Mapping[str, str] = {}
         try:
-            self._run(args, log, collector)
-        except KeyboardInterrupt:
-            logger.info("interrupted after %.1f s", time.perf_counter() - started)
-            sys.exit(128 + signal.SIGINT)
+            spec = read_spec(args["spec"])
+            where = spec["where"]
+            self._run(spec, args, collector)
         except Exception as error:
             logger.exception("failed after %.1f s", time.perf_counter() - started)
-            logger.error("%s", failed_line(error))
+            # The library does not know what the configuration calls a data set.
+            name = f"datasets.{where.get('dataset', '<name>')}"
+            logger.error("%s", failed_line(error).replace("datasets.<name>", name))
             sys.exit(1)
-        for text, n in collector.counts.items():
-            if n > 1:
-                logger.info("warned %d times: %s", n, text)
         logger.info("%s", done_line(time.perf_counter() - started))
 
-    def _run(self, args: Mapping[str, Any], log: JobLog, collector: WarningCollector) -> None:
-        spec = read_spec(args["spec"])
-        for name in (*self.inputs, *self.outputs):
-            for path in _listed(args[name.rstrip("*")]):
-                if Path(path).parts[:1] != ("results",):
-                    raise ValueError(f"{path}: paths begin with results/, in the working folder")
-        if spec["stage"] != Path(sys.argv[0]).stem:
-            raise StaleResultError(f"{args['spec']} is a spec of the stage {spec['stage']}")
+    def _arguments(self) -> dict[str, Any]:
+        parser = argparse.ArgumentParser(description=sys.modules["__main__"].__doc__)
+        parser.add_argument("--spec", required=True, help="file of the job's spec")
+        for name in (*self.inputs, *self.unchecked, *self.outputs):
+            several = {"nargs": "*", "default": []}
+            options = several if name.endswith("*") else {"required": True}
+            parser.add_argument(f"--{name.rstrip('*').replace('_', '-')}", **options)
+        return vars(parser.parse_args())
+
+    def _run(
+        self, spec: Mapping[str, Any], args: Mapping[str, Any], collector: WarningCollector
+    ) -> None:
         _limit_threads(spec["threads"])
-        logger.info("start %s %s, %d thread(s)", spec["stage"], spec["where"], spec["threads"])
+        name = job_name(spec["stage"], spec["where"])
+        logger.info("start %s, %d thread(s)", name, spec["threads"])
+        check_sources(spec["sources"], Path.cwd())
         inputs, outputs = (
             {name.rstrip("*"): args[name.rstrip("*")] for name in names}
             for names in ((*self.inputs, *self.unchecked), self.outputs)
         )
-        read = [path for name in spec["inputs"] for path in _listed(inputs[name])]
-        # What is replaced after it was checked and put back before the end leaves its mark.
-        before = {path: file_signature(path) for path in map(Path, read) if path.is_file()}
-        sources = check_sources(spec["sources"], Path.cwd())
-        before |= {path: file_signature(path) for path in sources}
-        receipts = []
-        for name, expected in spec["inputs"].items():
-            receipts += check_inputs(_listed(inputs[name]), _listed(expected))
-        inherited = [receipt["warnings"] for receipt in receipts]
+        paths = {key: _listed(inputs[key]) for key in spec["inputs"]}
+        receipts = check_inputs(spec["inputs"], paths)
+        inherited = merged(receipt["warnings"] for receipt in receipts)
         given = merged_with(receipt["made_with"] for receipt in receipts)
-        made_from = fingerprint(spec)
-        if self.one_by_one:
-            for name, paths in outputs.items():
-                left = [path for path in paths if not is_finished(path, made_from)]
-                if finished := [path for path in paths if path not in left]:
-                    logger.info("finished before: %s", ", ".join(finished))
-                outputs[name] = left
-            if not any(outputs.values()):
-                return
-        written = [path for paths in outputs.values() for path in _listed(paths)]
-        for path in written:
-            # A receipt of an earlier job must not speak for what is written now.
-            receipt_path(path).unlink(missing_ok=True)
-
-        def warned() -> list[dict[str, Any]]:
-            job = written[0] if written else ""
-            return collector.found(job, spec["stage"], spec["where"])
-
+        # A receipt of an earlier job must not speak for what is written now.
+        Path(receipt_path(name)).unlink(missing_ok=True)
         job = Job(
             settings=self.settings(**spec["settings"]),
             inputs=SimpleNamespace(**inputs),
             outputs=SimpleNamespace(**outputs),
             where=spec["where"],
             spec=spec,
-            warnings=merged(inherited),
-            warned=warned,
+            warnings=inherited,
+            warned=lambda: collector.found(name, spec["where"]),
             made_with=given,
-            finish=lambda path: write_receipts([path]) if self.one_by_one else None,
         )
-        watched = WatchedStep(spec["sources"], [Path(path).resolve() for path in read])
+        read = [*source_paths(spec["sources"], Path.cwd())]
+        read += map(Path, files_of(path for of_input in paths.values() for path in of_input))
+        before = {path: _signature(path) for path in read}
+        self._call_step(job, read)
+        if changed := [path for path, signature in before.items() if _signature(path) != signature]:
+            raise StaleResultError(f"{changed[0]} was changed while the job ran. Run again")
+        write_receipt(
+            name,
+            fingerprint(spec),
+            [path for of_output in outputs.values() for path in _listed(of_output)],
+            merged([inherited, job.warned()]),
+            merged_with([given, made_with()]),
+        )
 
-        def write_receipts(paths: Sequence[str]) -> None:
-            try:
-                for path, signature in before.items():
-                    if not path.is_file() or file_signature(path) != signature:
-                        raise StaleResultError(
-                            f"{path} was changed while the job ran. Run snakemake again"
-                        )
-                watched.check()
-            except StaleResultError:
-                for path in written:
-                    receipt_path(path).unlink(missing_ok=True)
-                raise
-            warnings = merged([*inherited, warned()])
-            made = merged_with([given, made_with()])
-            for path in paths:
-                write_receipt(path, made_from, warnings, made)
-
-        with log.printed(), watched.running():
+    def _call_step(self, job: Job, read: Sequence[Path]) -> None:
+        code = [path for path in read if path.suffix == ".py"]
+        if all(path.is_relative_to(SCRIPTS) for path in code):
             self.step(job)
-        write_receipts(written)
-
-    def spec_settings(self, settings: Any) -> dict[str, Any]:
-        """Return the settings of a job as they stand in its spec.
-
-        Raises
-        ------
-        TypeError
-            If they are not of the stage's own type.
-        """
-        if not isinstance(settings, self.settings):
-            raise TypeError(f"settings are {type(settings)}, not {self.settings}")
-        return dataclasses.asdict(settings)
+            return
+        with undeclared_files({path.resolve() for path in read}) as found:
+            self.step(job)
+        for path in sorted(found):
+            logger.warning("%s was read, but no `depends_on` has it: changes rerun nothing", path)
 
 
-def _flag(name: str) -> str:
-    return f"--{name.rstrip('*').replace('_', '-')}"
+def _signature(path: Path) -> tuple[int, int, int] | None:
+    if not path.is_file():
+        return None
+    stat = path.stat()
+    return stat.st_size, stat.st_ino, stat.st_mtime_ns
 
 
 def _listed(value: Any) -> list[str]:

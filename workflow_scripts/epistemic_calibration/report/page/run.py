@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from base64 import b64encode
 from collections.abc import Iterator, Mapping, Sequence
@@ -48,14 +47,14 @@ class RunResults:
     texts : mapping of str to str
         By what they are: texts of several data sets, such as the comparison with the paper, and
         the configuration.
-    manifest : str
-        Lines of JSON about runs.
+    facts : mapping of str to str
+        What the page was made with.
     """
 
     datasets: Sequence[DatasetResults]
     tables: Mapping[str, Sequence[Table]] = field(default_factory=dict)
     texts: Mapping[str, str] = field(default_factory=dict)
-    manifest: str = ""
+    facts: Mapping[str, str] = field(default_factory=dict)
 
 
 def run_page(run: RunResults) -> str:
@@ -88,7 +87,7 @@ def run_page(run: RunResults) -> str:
         subtitle=shown[0]["subtitle"] if alone else f"{len(shown)} data sets",
         datasets=shown,
         texts=list(run.texts.items()),
-        facts=list(_facts(run)),
+        facts=[("Software", f"epistemic-calibration {__version__}"), *run.facts.items()],
         colors=COLORS,
     )
 
@@ -334,21 +333,7 @@ def _subtitle(results: DatasetResults) -> str:
     parts.append("several labels per input" if estimated else "one label per input")
     if len(results.seeds) > 1 or len(results.tasks) > 1:
         parts.append(f"seed{'s' * (len(results.seeds) > 1)} {seeds}")
-    return " · ".join(filter(None, [*parts, results.cost]))
-
-
-def _facts(run: RunResults) -> Iterator[tuple[str, str]]:
-    yield "Software", f"epistemic-calibration {__version__}"
-    starts = [json.loads(line) for line in run.manifest.splitlines() if line.strip()]
-    starts = [line for line in starts if line["event"] == "start"]
-    if starts:
-        last = starts[-1]
-        machine, changed = last["machine"], ", with changes" if last["dirty"] else ""
-        yield "Code", f"{last['commit'] or 'no repository'}{changed}"
-        yield "Versions", ", ".join(f"{k} {v}" for k, v in last["versions"].items())
-        yield "Machine", f"{machine['platform']}, {machine['cores']} cores"
-        yield "Command", f"snakemake {' '.join(last['arguments'])}"
-        yield "Time", last["time"]
+    return " · ".join(parts)
 
 
 def slug(name: str) -> str:

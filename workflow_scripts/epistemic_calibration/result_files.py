@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from epistemic_calibration.data.base import task_names
-from epistemic_calibration.workflow.provenance import StaleResultError, read_npz
+from epistemic_calibration.files import DamagedFileError, read_npz
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -62,27 +62,25 @@ def read_tasks(
     Parameters
     ----------
     inputs : namespace
-        ``hypotheses``: paths of TASK.npz; ``labels``: path of the data set's labels;
+        ``hypotheses``: folder of TASK.npz; ``labels``: path of the data set's labels;
         ``label_counts``, if it is there: a list of the path of its label counts, or an empty one.
         With them the arrays have what `read_label_counts` returns.
     tasks : sequence of str
 
     Raises
     ------
-    StaleResultError
+    DamagedFileError
         If a file is broken, belongs to another task, or has other labels than the data set.
     """
-    paths = {Path(path).stem: path for path in inputs.hypotheses}
     labels = read_labels(inputs.labels)
     counts = read_label_counts(*getattr(inputs, "label_counts", []))
     for task in tasks:
-        if task not in paths:
-            raise StaleResultError(f"no file of task {task} among {inputs.hypotheses}")
-        arrays, record = read_npz(paths[task])
+        path = Path(inputs.hypotheses) / f"{task}.npz"
+        arrays, record = read_npz(path)
         if record["task"] != task:
-            raise StaleResultError(f"{paths[task]} holds the hypotheses of task {record['task']!r}")
+            raise DamagedFileError(f"{path} holds the hypotheses of task {record['task']!r}")
         if not np.array_equal(arrays["y_true"], labels[task]):
-            raise StaleResultError(f"{paths[task]} has other labels than {inputs.labels}")
+            raise DamagedFileError(f"{path} has other labels than {inputs.labels}")
         arrays |= {"y_true": labels[task], **counts.get(task, {})}
         yield task, arrays, record["diagnostics"]
 
@@ -92,7 +90,7 @@ def read_tables(paths: Iterable[str | Path]) -> pd.DataFrame:
 
     Raises
     ------
-    StaleResultError
+    DamagedFileError
         If one cannot be read.
     """
     import pandas as pd
@@ -106,7 +104,7 @@ def read_tables(paths: Iterable[str | Path]) -> pd.DataFrame:
         except PermissionError:
             raise
         except (OSError, ValueError) as error:
-            raise StaleResultError(
+            raise DamagedFileError(
                 f"{path} cannot be read ({error}). Delete it and run again."
             ) from error
     return pd.concat(tables, ignore_index=True)

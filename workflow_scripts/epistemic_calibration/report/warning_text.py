@@ -51,6 +51,24 @@ def warning_notes(
     return [f"Warning: {sentence}." for sentence in sentences(found, labels)]
 
 
+def unlike(made: Mapping[str, Sequence[str]]) -> str:
+    """Return a sentence on what differs between the parts of a result, or nothing.
+
+    Examples
+    --------
+    >>> unlike({"numpy": ["2.3.0", "2.4.6"], "device": ["cpu"]})
+    'parts were made with numpy 2.3.0 and 2.4.6; last digits may differ for that reason alone'
+    >>> unlike({"numpy": ["2.4.6"], "device": ["cpu"]})
+    ''
+    """
+    differing = [f"{name} {' and '.join(v)}" for name, v in made.items() if len(v) > 1]
+    if not differing:
+        return ""
+    return (
+        f"parts were made with {', '.join(differing)}; last digits may differ for that reason alone"
+    )
+
+
 def _sentence(group: Sequence[Mapping[str, Any]], labels: Mapping[str, str]) -> str:
     where = [warning["where"] for warning in group]
     names = dict.fromkeys(w["method"] for w in where if "method" in w)

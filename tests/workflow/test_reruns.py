@@ -1,0 +1,259 @@
+"""What reruns, and that no stale, damaged or foreign result is taken for current."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+SEED = "results/digits/seed0"
+FOREST = f"{SEED}/hypotheses/random_forest"
+OF_FOREST = [
+    "Fitting random_forest on digits, seed 0",
+    "Running eece_vs_noise with random_forest",
+    "Scoring random_forest on digits, seed 0",
+]
+SCORING = [
+    f"Scoring {method} on digits, seed 0"
+    for method in ("base_rate", "eknn", "mc_dropout", "random_forest")
+]
+
+
+#: Fits the first task; while there is a folder `fail`, no other.
+FICKLE = """\
+from pathlib import Path
+import numpy as np
+from epistemic_calibration.methods import Method
+
+class Mine(Method):
+    label = "Mine"
+
+    def __init__(self, *, random_state=0):
+        self.random_state = random_state
+
+    def fit(self, X, y):
+        if Path("fail").exists():
+            if list(Path("fail").iterdir()):
+                raise ValueError("my solver diverged")
+            Path("fail", "once").touch()
+        self.mean_ = y.mean()
+        return self
+
+    def sample_hypotheses(self, X):
+        rng = np.random.default_rng(self.random_state)
+        return np.clip(self.mean_ + rng.normal(0, 0.01, (len(X), 5)), 0, 1)
+"""
+
+
+def change_forest(config, n_estimators=6):
+    config["methods"]["random_forest"]["n_estimators"] = n_estimators
+
+
+def change_bins(config):
+    config["datasets"]["digits"]["scores"]["n_bins"] = 11
+
+
+def steps(messages):
+    """Leave out what only aggregates: it must run whenever a score does."""
+    kinds = ("Reading", "Training", "Encoding", "Finding", "Fitting", "Scoring", "Running")
+    return [message for message in messages if message.startswith(kinds)]
+
+
+def verified(project):
+    """What `make verify` prints and returns."""
+    done = subprocess.run(
+        [sys.executable, "-m", "epistemic_calibration.workflow.verify"],
+        cwd=project.folder,
+        env={**os.environ, "PYTHONPATH": "workflow_scripts"},
+        capture_output=True,
+        text=True,
+    )
+    return done.stdout, done.returncode
+
+
+def test_a_setting_reruns_its_method_and_set_back_nothing(project):
+    assert project.planned() == []
+    project.configure(change_forest)
+    planned = project.planned()
+    assert steps(planned) == OF_FOREST
+    assert "Making the tables of digits" in planned
+    project.configure(lambda config: change_forest(config, 5))
+    assert project.planned() == []
+
+
+def test_code_reruns_what_imports_it_and_comments_nothing(project):
+    package = project.folder / "workflow_scripts" / "epistemic_calibration"
+    for path in package.rglob("*.py"):
+        path.write_text(path.read_text() + "\n# A comment.\n")
+    assert project.planned() == []
+    # What runs the jobs is no part of their results.
+    with (package / "workflow" / "job_log.py").open("a") as file:
+        file.write("\nEDITED = True\n")
+    assert project.planned() == []
+    with (package / "methods" / "random_forest.py").open("a") as file:
+        file.write("\nEDITED = True\n")
+    assert steps(project.planned()) == OF_FOREST
+
+
+def test_a_method_more_or_less_reruns_no_other(project):
+    def exchange(config):
+        del config["methods"]["eknn"]
+        config["methods"]["forest"] = {"method": "random_forest"}
+
+    project.configure(exchange)
+    planned = project.planned()
+    assert steps(planned) == [
+        "Fitting forest on digits, seed 0",
+        "Scoring forest on digits, seed 0",
+    ]
+    assert "Making the tables of digits" in planned
+
+
+def test_another_seed_or_configuration_file_runs_its_own_jobs(project):
+    planned = steps(project.planned("--config", "seeds=[0, 1]"))
+    assert planned
+    assert all("seed 1" in message for message in planned)
+    (project.folder / "quick.yaml").write_text("methods: {random_forest: {n_estimators: 6}}\n")
+    assert steps(project.planned("--configfile", "quick.yaml")) == OF_FOREST
+
+
+def test_copies_and_lost_records_rerun_nothing_that_is_current(project, tmp_path):
+    shutil.rmtree(project.folder / ".snakemake")
+    assert project.planned() == []
+    subprocess.run(["cp", "-r", str(project.folder), str(tmp_path / "copy")], check=True)
+    copied = type(project)(tmp_path / "copy")
+    # New times, in the order of the copy: what is older than its inputs runs again, or is touched.
+    copied.run("--touch")
+    assert copied.planned() == []
+    # Neither can hide a change.
+    copied.configure(change_bins)
+    assert steps(copied.planned()) == SCORING
+    copied.run("--touch")
+    assert steps(copied.planned()) == SCORING
+
+
+def test_results_moved_aside_and_back_are_not_taken_for_others(project):
+    results, tables = project.folder / "results", project.tables()
+    shutil.copytree(results, project.folder / "a")
+    project.configure(change_forest)
+    project.run("results/tables/digits.md")
+    changed = project.tables()
+    assert changed["digits.csv"] != tables["digits.csv"]
+    # Now Snakemake's records are those of the changed configuration.
+    results.rename(project.folder / "b")
+    (project.folder / "a").rename(results)
+    assert steps(project.planned("digits")) == [m for m in OF_FOREST if "Running" not in m]
+    project.configure(lambda config: change_forest(config, 5))
+    project.run("results/tables/digits.md")
+    assert project.tables() == tables
+
+
+def test_a_task_that_fails_leaves_the_finished_ones_to_the_next_run(project):
+    method = project.folder / "mine.py"
+    method.write_text(FICKLE)
+    project.configure(lambda config: config["methods"].update(mine={"file": "mine.py"}))
+    (project.folder / "fail").mkdir()
+    folder = f"{SEED}/hypotheses/mine"
+    failed = project.run(f"{SEED}/scores/mine.csv", check=False)
+    assert failed.returncode != 0
+    assert "my solver diverged" in failed.stdout + failed.stderr
+    assert not (project.folder / folder).exists()
+    (kept,) = (project.folder / "results" / "work").iterdir()
+    assert [path.name for path in kept.iterdir()] == ["0.npz"]
+    shutil.rmtree(project.folder / "fail")
+    project.run(f"{SEED}/scores/mine.csv")
+    log = (project.folder / "results/logs/digits/seed0/hypotheses/mine.log").read_text()
+    assert "finished before: 0" in log
+    assert sorted(path.name for path in (project.folder / folder).glob("*.npz")) == [
+        "0.npz",
+        "3.npz",
+        "8.npz",
+    ]
+    assert not list((project.folder / "results" / "work").iterdir())
+    # The same as of a job that was not disturbed.
+    made = {path.name: path.read_bytes() for path in (project.folder / folder).glob("*.npz")}
+    shutil.rmtree(project.folder / folder)
+    project.run(f"{SEED}/scores/mine.csv")
+    assert made == {p.name: p.read_bytes() for p in (project.folder / folder).glob("*.npz")}
+
+
+@pytest.mark.fault
+def test_damaged_and_foreign_inputs_are_all_named_and_made_again(project):
+    digits = project.folder / FOREST
+    before = {path.name: path.read_bytes() for path in digits.glob("*.npz")}
+    tables = project.tables()
+    with (digits / "0.npz").open("ab") as file:
+        file.write(b"x")
+    other = project.folder / SEED / "hypotheses/eknn/3.npz"
+    shutil.copy2(other, digits / "3.npz")
+    done = project.run(f"{SEED}/scores/random_forest.csv", "--forcerun", "scores", check=False)
+    assert done.returncode != 0
+    for name in ("0.npz", "3.npz"):
+        assert f"{FOREST}/{name} is not what its job has written" in done.stdout + done.stderr
+    assert "delete it and run again" in done.stdout + done.stderr
+    shutil.rmtree(digits)
+    project.run("digits")
+    assert before == {path.name: path.read_bytes() for path in digits.glob("*.npz")}
+    assert project.tables() == tables
+
+
+@pytest.mark.fault
+def test_a_number_edited_in_the_scores_does_not_reach_the_tables(project):
+    path = project.folder / SEED / "scores" / "eknn.csv"
+    stat, text = path.stat(), path.read_text()
+    value = next(line for line in text.splitlines() if ",eece," in line).split(",")[6]
+    path.write_text(text.replace(value, value[:-1] + ("1" if value[-1] != "1" else "2"), 1))
+    # As if it had not been touched.
+    os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+    (project.folder / "results/tables/digits.md").unlink()
+    done = project.run("results/tables/digits.md", check=False)
+    assert done.returncode != 0
+    assert f"{SEED}/scores/eknn.csv is not what its job has written" in done.stdout + done.stderr
+
+
+@pytest.mark.fault
+def test_verify_names_what_no_job_reads(project):
+    said, code = verified(project)
+    assert code == 0, said
+    rng = np.random.default_rng(0)
+    receipts = project.folder / "results" / "receipts"
+    made = sorted(
+        name
+        for path in receipts.rglob("*.json")
+        for name in json.loads(path.read_text())["outputs"]
+    )
+    flipped = sorted(map(str, rng.choice(made, 20, replace=False)))
+    for name in flipped:
+        path = project.folder / name
+        content, bit = bytearray(path.read_bytes()), int(rng.integers(8))
+        content[int(rng.integers(len(content)))] ^= 1 << bit
+        stat = path.stat()
+        path.write_bytes(content)
+        os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+    said, code = verified(project)
+    assert code == 1
+    assert sorted(line.partition(":")[0] for line in said.splitlines()[:-1]) == flipped
+
+
+@pytest.mark.fault
+def test_lost_receipts_have_their_results_made_again(project):
+    shutil.rmtree(project.folder / "results" / "receipts" / "scores")
+    assert steps(project.planned("results/tables/digits.md")) == SCORING
+
+
+@pytest.mark.fault
+def test_settings_of_snakemake_that_would_hide_a_change_are_refused(project):
+    for options, needed in (
+        (("--rerun-triggers", "input"), "rerun-triggers: [mtime]"),
+        (("--max-checksum-file-size", "1000000"), "max-checksum-file-size: 0"),
+    ):
+        done = project.run("--dry-run", *options, check=False)
+        assert done.returncode != 0
+        assert f"this workflow needs {needed}: run it with profiles/" in done.stdout + done.stderr
+
+
+def test_one_method_can_be_made_again(project):
+    assert steps(project.planned("--forcerun", FOREST)) == [m for m in OF_FOREST if "Run" not in m]

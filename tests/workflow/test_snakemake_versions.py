@@ -1,0 +1,48 @@
+"""The lowest release of Snakemake that the project allows; all other tests run the locked one."""
+
+import os
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_the_lowest_snakemake_plans_and_runs(new_project, tmp_path):
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    (allowed,) = (d for d in extras["optional-dependencies"]["workflow"] if "snakemake" in d)
+    lowest = re.fullmatch(r"snakemake>=([\d.]+)", allowed).group(1)
+    install = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps"]
+    # A package that releases of that time needed.
+    packages = [f"snakemake=={lowest}", "appdirs"]
+    done = subprocess.run(
+        [*install, "--target", str(tmp_path / "old"), *packages], capture_output=True, text=True
+    )
+    if done.returncode != 0:
+        pytest.skip(f"no package index: {done.stderr.strip().splitlines()[-1]}")
+    project = new_project("lowest")
+
+    def run(*arguments):
+        paths = os.pathsep.join([str(tmp_path / "old"), "workflow_scripts"])
+        return subprocess.run(
+            [sys.executable, "-m", "snakemake", "--cores", "1", *arguments],
+            cwd=project.folder,
+            env={**os.environ, "PYTHONPATH": paths},
+            capture_output=True,
+            text=True,
+            stdin=subprocess.DEVNULL,
+        )
+
+    assert run("--version").stdout.strip().startswith(lowest)
+    planned = run("--dry-run", "demo")
+    assert planned.returncode == 0, planned.stderr
+    made = run("results/digits/images.npz")
+    assert made.returncode == 0, made.stderr
+    again = run("results/digits/images.npz")
+    assert "Nothing to be done" in again.stderr
+    project.configure(lambda config: config["datasets"]["digits"].update(split_seed=1))
+    assert "Reading the inputs of digits" in run("--dry-run", "results/digits/images.npz").stdout
