@@ -131,5 +131,5 @@ def _run_results():
             for d in datasets
         },
         texts={"Configuration": f"datasets: {{{SCRIPT}: }}\n"},
-        made_with={"numpy": "2.4.6", SCRIPT: "1"},
+        facts={"Versions": "<b>python</b> 3.11"},
     )

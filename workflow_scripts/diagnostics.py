@@ -24,7 +24,7 @@ def needs(plan, dataset, seed):
 
 
 def step(job):
-    """Write reliability, a histogram of the uncertainty, and the bins that carry the error."""
+    """Write reliability, risk against coverage, and the bins that carry the error."""
     import json
     from pathlib import Path
 

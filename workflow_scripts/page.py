@@ -97,8 +97,9 @@ def step(job):
         for path in sorted(job.inputs.paper)
     }
     texts["Configuration, every default filled in"] = Path(job.inputs.config).read_text("utf-8")
-    made_with = {name: ", ".join(values) for name, values in job.made_with.items()}
-    write_text(job.outputs.page, run_page(RunResults(datasets, tables, texts, made_with)))
+    made_with = (f"{name} {', '.join(values)}" for name, values in job.made_with.items())
+    facts = {"Results made with": "; ".join(made_with)}
+    write_text(job.outputs.page, run_page(RunResults(datasets, tables, texts, facts)))
 
 
 STAGE = Stage(

@@ -47,14 +47,14 @@ class RunResults:
     texts : mapping of str to str
         By what they are: texts of several data sets, such as the comparison with the paper, and
         the configuration.
-    made_with : mapping of str to str
-        Libraries, processors and devices that the results were made with.
+    facts : mapping of str to str
+        What the page was made with.
     """
 
     datasets: Sequence[DatasetResults]
     tables: Mapping[str, Sequence[Table]] = field(default_factory=dict)
     texts: Mapping[str, str] = field(default_factory=dict)
-    made_with: Mapping[str, str] = field(default_factory=dict)
+    facts: Mapping[str, str] = field(default_factory=dict)
 
 
 def run_page(run: RunResults) -> str:
@@ -87,7 +87,7 @@ def run_page(run: RunResults) -> str:
         subtitle=shown[0]["subtitle"] if alone else f"{len(shown)} data sets",
         datasets=shown,
         texts=list(run.texts.items()),
-        facts=list(_facts(run)),
+        facts=[("Software", f"epistemic-calibration {__version__}"), *run.facts.items()],
         colors=COLORS,
     )
 
@@ -334,12 +334,6 @@ def _subtitle(results: DatasetResults) -> str:
     if len(results.seeds) > 1 or len(results.tasks) > 1:
         parts.append(f"seed{'s' * (len(results.seeds) > 1)} {seeds}")
     return " · ".join(parts)
-
-
-def _facts(run: RunResults) -> Iterator[tuple[str, str]]:
-    yield "Software", f"epistemic-calibration {__version__}"
-    if run.made_with:
-        yield "Results made with", ", ".join(f"{k} {v}" for k, v in run.made_with.items())
 
 
 def slug(name: str) -> str:
