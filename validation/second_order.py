@@ -9,13 +9,13 @@ import numpy as np
 from _study import LEVEL, Study, generator, inside
 from scipy.special import expit, softmax
 
+from epistemic_calibration import metrics
 from epistemic_calibration.metrics.binning import quantile_bins
 from epistemic_calibration.metrics.one_label import bounds_from_one_label
 from epistemic_calibration.metrics.second_order import (
     SecondOrderError,
     mean_second_order_error,
     second_order_error,
-    second_order_test,
 )
 
 N_BINS = 50
@@ -191,7 +191,7 @@ def sizes(rng: np.random.Generator, name: str, n: int, k: int):
 def tested(rng: np.random.Generator, name: str, n: int, k: int):
     scenario = SCENARIOS[name]
     draw = scenario.draw(n, N_HYPOTHESES, rng)
-    test = second_order_test(
+    test = metrics.second_order_test(
         scenario.labels(draw.p_true, k, rng),
         k,
         draw.hypotheses,
