@@ -15,7 +15,7 @@ import pandas as pd
 from scipy.stats import binom
 from threadpoolctl import threadpool_limits
 
-sys.path.append(str(Path(__file__).resolve().parents[1] / "workflow_scripts"))
+sys.path.insert(1, str(Path(__file__).resolve().parents[1] / "workflow_scripts"))
 
 from _study import LEVEL, generator
 from corrected import CALIBRATED, N_HYPOTHESES, PREDICTORS, Predictor, Sample, tece

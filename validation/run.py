@@ -19,7 +19,7 @@ from pathlib import Path
 import pandas as pd
 from threadpoolctl import threadpool_limits
 
-sys.path.append(str(Path(__file__).resolve().parents[1] / "workflow_scripts"))
+sys.path.insert(1, str(Path(__file__).resolve().parents[1] / "workflow_scripts"))
 
 import corrected
 import recalibration

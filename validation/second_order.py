@@ -9,6 +9,7 @@ import numpy as np
 from _study import LEVEL, Study, generator, inside
 from scipy.special import expit, softmax
 
+from epistemic_calibration import metrics
 from epistemic_calibration.metrics.binning import quantile_bins
 from epistemic_calibration.metrics.law_test import second_order_test
 from epistemic_calibration.metrics.one_label import bounds_from_one_label
@@ -191,7 +192,7 @@ def sizes(rng: np.random.Generator, name: str, n: int, k: int):
 def tested(rng: np.random.Generator, name: str, n: int, k: int):
     scenario = SCENARIOS[name]
     draw = scenario.draw(n, N_HYPOTHESES, rng)
-    test = second_order_test(
+    test = metrics.second_order_test(
         scenario.labels(draw.p_true, k, rng),
         k,
         draw.hypotheses,
