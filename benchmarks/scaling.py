@@ -39,7 +39,7 @@ from epistemic_calibration.report.style import PAPER_METHODS
 from epistemic_calibration.scoring._resamples import adequate_resamples
 from epistemic_calibration.workflow.config import resolve_config
 from epistemic_calibration.workflow.provenance import write_receipt
-from epistemic_calibration.workflow.sources import SCRIPTS, source_hashes
+from epistemic_calibration.workflow.sources import STAGES, source_hashes
 
 #: What the workflow must keep to: memory of scoring in MB, seconds of planning 1,000 jobs.
 SCORING_LIMIT, PLANNING_LIMIT = 8 * 1024, 15
@@ -172,7 +172,7 @@ def _score(project, config, hypotheses, y_true):
             "where": where,
             "threads": 1,
             "settings": {"tasks": ["1"], "scores": scores},
-            "sources": source_hashes(Path.cwd(), SCRIPTS / "scores.py", *families),
+            "sources": source_hashes(Path.cwd(), STAGES / "scores.py", *families),
             "inputs": {name: {"made": "0"} for name in ("hypotheses", "labels")},
         }
         write_text("results/spec.json", json.dumps(spec))
@@ -184,7 +184,7 @@ def _score(project, config, hypotheses, y_true):
             "compared": "results/compared.npz",
         }
         options = [word for name, path in paths.items() for word in (f"--{name}", path)]
-        return measure([sys.executable, "workflow_scripts/scores.py", *options], cwd=project)
+        return measure([sys.executable, "workflow_scripts/stages/scores.py", *options], cwd=project)
 
 
 def planning(config, args, folder):

@@ -66,10 +66,14 @@ for _entry in plan.entries.values() if workflow.is_main_process else ():
 PYTHON = "python" if workflow.deployment_settings.deployment_method else shlex.quote(sys.executable)
 
 
-def command(script, options):
-    """The command that runs a stage's script on the spec of the job; what it prints is its log."""
-    path = os.path.relpath(Path(workflow.basedir) / "workflow_scripts" / script)
-    return f"{PYTHON} {shlex.quote(path)} --spec {{input.spec:q}} {options} > {{log:q}} 2>&1"
+def command(stage, options):
+    """The command that runs a stage on the spec of its job; what it prints is the job's log."""
+    scripts = shlex.quote(os.path.relpath(Path(workflow.basedir) / "workflow_scripts"))
+    # Only the package can be imported from here (-P), so that no stage stands in for a user's module.
+    return (
+        f"PYTHONPATH={scripts} {PYTHON} -P {scripts}/stages/{stage}"
+        f" --spec {{input.spec:q}} {options} > {{log:q}} 2>&1"
+    )
 
 
 def check_profile():

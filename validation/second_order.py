@@ -11,7 +11,6 @@ from scipy.special import expit, softmax
 
 from epistemic_calibration import metrics
 from epistemic_calibration.metrics.binning import quantile_bins
-from epistemic_calibration.metrics.law_test import second_order_test
 from epistemic_calibration.metrics.one_label import bounds_from_one_label
 from epistemic_calibration.metrics.second_order import (
     SecondOrderError,

@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from epistemic_calibration.workflow.plan import stages
-from epistemic_calibration.workflow.sources import SCRIPTS, source_files
+from epistemic_calibration.workflow.sources import STAGES, source_files
 
 ROOT = Path(__file__).parents[2]
 ENVIRONMENTS = sorted((ROOT / "envs").glob("*.yaml"))
@@ -72,7 +72,7 @@ def test_environments_have_what_their_jobs_import(stage, environment, one_job_pe
     for method in methods if stage in ("hypotheses", "toy_data") else [jobs[stage].get("method")]:
         where = {**jobs[stage], **({"method": method} if method else {})}
         needs = stages()[stage].needs(plan, **{name: str(value) for name, value in where.items()})
-        for path in source_files(SCRIPTS / f"{stage}.py", *needs.sources):
+        for path in source_files(STAGES / f"{stage}.py", *needs.sources):
             imported |= set(imports(path))
     imported -= {"epistemic_calibration", "__future__", *stages(), *sys.stdlib_module_names}
     packages = {MODULE_TO_PACKAGE.get(name, name) for name in imported}

@@ -16,7 +16,7 @@ from epistemic_calibration._evaluation_plot import reliability
 from epistemic_calibration._evaluation_text import shown
 from epistemic_calibration.evaluation import Evaluation
 from epistemic_calibration.scoring import METRICS, Scorer
-from epistemic_calibration.workflow.sources import SCRIPTS, source_files
+from epistemic_calibration.workflow.sources import SCRIPTS, STAGES, source_files
 
 
 def sigmoid(x):
@@ -466,7 +466,7 @@ def test_the_package_gives_what_it_names():
 
 
 def test_jobs_of_the_benchmark_do_not_run_this_code():
-    names = {path.name for path in source_files(SCRIPTS / "scores.py")}
+    names = {path.name for path in source_files(STAGES / "scores.py")}
     assert "evaluation.py" not in names
 
 

@@ -45,7 +45,7 @@ def test_a_spec_has_the_settings_the_script_and_exactly_the_inputs_of_its_stage(
     settings = found.settings(**spec["settings"])
     assert dataclasses.asdict(settings) == spec["settings"]
     assert set(spec["inputs"]) == {name.rstrip("*") for name in found.inputs}
-    assert f"workflow_scripts/{stage}.py" in spec["sources"]
+    assert f"workflow_scripts/stages/{stage}.py" in spec["sources"]
     # What must be there once is made by one job.
     once = {name for name in found.inputs if not name.endswith("*")}
     assert {name for name in once if len(spec["inputs"][name]) != 1} == set()

@@ -18,7 +18,7 @@ from epistemic_calibration.workflow.provenance import (
     spec_path,
     write_receipt,
 )
-from epistemic_calibration.workflow.sources import SCRIPTS, source_hashes
+from epistemic_calibration.workflow.sources import SCRIPTS, STAGES, source_hashes
 
 SCRIPT = """\
 \"\"\"Copy a number, scaled.\"\"\"
@@ -266,7 +266,7 @@ NO_USERS = {
     "library": "import json, inspect; inspect.getsource(json)",
     "system": "Path('/proc/cpuinfo').read_text()",
     "temporary": "import tempfile; f = tempfile.NamedTemporaryFile(); open(f.name).read()",
-    "project": f"from epistemic_calibration import seeds; open({str(SCRIPTS / 'scores.py')!r})",
+    "project": f"from epistemic_calibration import seeds; open({str(STAGES / 'scores.py')!r})",
     "results": "Path('results/receipts/images/digits.json').read_text()",
     "hidden": "os.system('echo 1 > .hidden'); Path('.hidden').read_text()",
 }

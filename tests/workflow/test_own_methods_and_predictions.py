@@ -21,7 +21,7 @@ class Nearest(Method):
         return self
 
     def sample_hypotheses(self, X):
-        from distances import squared_distances
+        from encoder import squared_distances
 
         rng = np.random.default_rng(self.random_state)
         negative, positive = squared_distances(X, self.centers_)
@@ -29,7 +29,7 @@ class Nearest(Method):
         noise = rng.uniform(-0.1, 0.1, (len(X), self.n_hypotheses))
         return np.clip(mean[:, None] + noise, 0, 1)
 """
-#: A file of its own beside it.
+#: A file of its own beside it, called as one of the stages is.
 HELPER = """\
 def squared_distances(X, centers):
     return [((X - c) ** 2).sum(axis=1) for c in centers]
@@ -74,7 +74,7 @@ def extended(finished, tmp_path_factory):
     project = finished.copy(tmp_path_factory.mktemp("extended") / "work")
     (project.folder / "own").mkdir()
     (project.folder / "own" / "nearest.py").write_text(METHOD)
-    (project.folder / "own" / "distances.py").write_text(HELPER)
+    (project.folder / "own" / "encoder.py").write_text(HELPER)
     entry = {"file": "own/nearest.py", "n_hypotheses": 7}
     project.configure(lambda c: c["methods"].update(nearest=entry))
     write_predictions(project, "mine")
@@ -101,7 +101,7 @@ def test_both_are_in_the_table_beside_the_methods_of_the_project(extended):
 
 @pytest.mark.parametrize(
     ("file", "change"),
-    [("nearest.py", ("0.1, 0.1", "0.2, 0.2")), ("distances.py", ("** 2", "** 4"))],
+    [("nearest.py", ("0.1, 0.1", "0.2, 0.2")), ("encoder.py", ("** 2", "** 4"))],
 )
 def test_editing_the_own_method_reruns_it_alone(extended, tmp_path, file, change):
     project = extended.copy(tmp_path / "work")

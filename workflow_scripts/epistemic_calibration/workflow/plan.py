@@ -1,7 +1,7 @@
 """The plan: for each job of the benchmark, the spec that determines its outputs.
 
 The spec of a job is a file among its inputs, which the plan writes; the stages, one file each in
-``workflow_scripts/``, say what is in it.
+``workflow_scripts/stages/``, say what is in it.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from epistemic_calibration.workflow.provenance import (
     job_name,
     spec_path,
 )
-from epistemic_calibration.workflow.sources import FORMAT, SCRIPTS, files_below, source_hashes
+from epistemic_calibration.workflow.sources import FORMAT, STAGES, files_below, source_hashes
 from epistemic_calibration.workflow.stage import Stage
 
 
@@ -47,7 +47,7 @@ from epistemic_calibration.workflow.stage import Stage
 def stages() -> dict[str, Stage]:
     """Return the stages by name: every script that defines ``STAGE``."""
     found = {}
-    for path in sorted(SCRIPTS.glob("*.py")):
+    for path in sorted(STAGES.glob("*.py")):
         module_spec = importlib.util.spec_from_file_location(f"stage_{path.stem}", path)
         module = importlib.util.module_from_spec(module_spec)
         # Dataclasses look their module up.
@@ -372,7 +372,7 @@ class Plan:
             "where": where,
             "threads": self.config.threads if made.threads else 1,
             "settings": dataclasses.asdict(needs.settings),
-            "sources": source_hashes(self.base_dir, SCRIPTS / f"{stage}.py", *needs.sources),
+            "sources": source_hashes(self.base_dir, STAGES / f"{stage}.py", *needs.sources),
             "inputs": needs.inputs,
         }
 

@@ -13,8 +13,9 @@ from pathlib import Path
 from epistemic_calibration.workflow.provenance import StaleResultError
 
 _PACKAGE = Path(__file__).resolve().parents[1]
-#: Folder of the stages' scripts and of the package.
+#: Folder of the package, and that of the stages' scripts.
 SCRIPTS = _PACKAGE.parent
+STAGES = SCRIPTS / "stages"
 #: What runs jobs and keeps their results, which no number depends on: `FORMAT` stands for it.
 _MACHINERY = _PACKAGE / "workflow"
 #: Changed by hand when the machinery writes results that older code could not have written.
@@ -115,7 +116,7 @@ def _roots(*entries: Path) -> dict[Path, Path]:
 
 
 def _root(path: Path, outside: Path | None = None) -> Path:
-    inside = path.parent == SCRIPTS or path.is_relative_to(_PACKAGE)
+    inside = path.parent == STAGES or path.is_relative_to(_PACKAGE)
     return SCRIPTS if inside else outside or path.parent
 
 

@@ -1,6 +1,6 @@
 """A stage of the pipeline: what its jobs depend on, and what they do.
 
-A script of ``workflow_scripts/`` that defines ``STAGE`` is the stage of that name::
+A script of ``workflow_scripts/stages/`` that defines ``STAGE`` is the stage of that name::
 
     @dataclass(frozen=True, kw_only=True)
     class Settings:

@@ -84,6 +84,7 @@ def measure(arrays, settings):
             n_bins=corrected_n_bins,
             binning=scores["corrected_binning"],
             random_state=seed,
+            adaptive=False,
         )
         common = {"axis": axis, "axis_value": value}
         yield {**common, "metric": "eece", "value": eece}
