@@ -42,8 +42,6 @@ rule demo:
 rule toy:
     input:
         toy_results(),
-    message:
-        "The toy experiments are complete"
 
 
 rule sensitivity:
@@ -52,8 +50,6 @@ rule sensitivity:
             multiext(f"results/figures/{dataset}/sensitivity", ".png", ".pdf")
             for dataset in CONFIG.benchmark
         ],
-    message:
-        "The sensitivity of the estimates is drawn"
 
 
 for _dataset in CONFIG.datasets:

@@ -36,14 +36,7 @@ class SchemaOfKeys(GenerateJsonSchema):
 
 
 def check_yaml(path: str | Path) -> None:
-    """Check the text of a YAML file.
-
-    Raises
-    ------
-    ConfigError
-        If it cannot be parsed; if a key is given twice, of which YAML keeps the last; if its
-        aliases make more than `MOST_VALUES` values of it.
-    """
+    """Check the text of a YAML file."""
     import yaml
 
     try:
@@ -78,11 +71,6 @@ def parse(model: type[Any], value: Any, key: str, faults: list[str]) -> Any:
     except ValidationError as error:
         faults += _explain(error, model, key)
     return None
-
-
-def unknown(name: Any, known: Collection[str]) -> str:
-    """Return what to say of a key that there is not."""
-    return f"unknown key{suggest(name, known)}; allowed: {', '.join(sorted(known)) or 'none'}"
 
 
 def suggest(name: Any, known: Collection[str]) -> str:

@@ -25,7 +25,7 @@ from epistemic_calibration.methods import Method
 from epistemic_calibration.methods._signatures import signature_fields
 from epistemic_calibration.metrics.binning import Binning
 from epistemic_calibration.paper.toy import available_experiments, load_experiment
-from epistemic_calibration.workflow._config_faults import SchemaOfKeys, parse, unknown
+from epistemic_calibration.workflow._config_faults import SchemaOfKeys, parse, suggest
 
 _T = TypeVar("_T")
 
@@ -181,7 +181,7 @@ def method_parameters(
     defaults, fields = method.default_parameters(), signature_fields(method)
     for name in given:
         if name not in fields:
-            faults.append(f"{key}.{name}: {unknown(name, fields)}")
+            faults.append(f"{key}.{name}: unknown key{suggest(name, fields)}")
             continue
         model = create_model(name, __base__=Block, **_fields({name: fields[name]}))
         parse(model, {name: given[name]}, key, faults)

@@ -54,18 +54,7 @@ SCHEMA_PATH = Path(__file__).parents[3] / "config.schema.json"
 
 
 class Dataset(Block):
-    """A data set, with all that holds for it.
-
-    Attributes
-    ----------
-    source : dict
-        ``source``, the name of the source, and the values of all of its keys.
-    encoder, scaling : str
-        As given, "auto" too: what that means depends on the inputs
-        (`epistemic_calibration.workflow.plan.Plan.encoding`).
-    encoder_parameters : dict
-        Values of the parameters of the encoder, of the autoencoder where it is "auto".
-    """
+    """A data set, with all that holds for it; what an encoder "auto" means, the plan says."""
 
     source: dict[str, Any]
     tasks: Literal["all"] | list[str]
@@ -133,23 +122,9 @@ def resolve_config(
 ) -> Config:
     """Check a configuration and return it with every default filled in.
 
-    Parameters
-    ----------
-    config : mapping
-        What ``config.yaml`` says, as read by a YAML parser. It is not changed.
-    base_dir : path
-        Folder that relative paths of method files start from.
-    reserved : collection of str
-        Names that no data set may have.
-    check_packages : bool, default True
-        Whether the packages that methods need must be installed here; not where jobs run in
-        environments of their own.
-
-    Raises
-    ------
-    ConfigError
-        At every fault found. What one block demands of another is checked once each block
-        is right by itself.
+    Names in ``reserved`` are for no data set. ``check_packages`` is off where jobs run in
+    environments of their own. A `ConfigError` names every fault; what one block demands of
+    another is checked once each block is right by itself.
     """
     config = dict(config)
     for group in ("methods", "controls"):

@@ -97,13 +97,7 @@ class Plan:
 
     @cached_property
     def unavailable(self) -> dict[str, str]:
-        """Data sets whose raw data are not there or must not be read: why, by name.
-
-        Raises
-        ------
-        ValueError
-            If a data set that is there is wrong.
-        """
+        """Data sets whose raw data are not there or must not be read: why, by name."""
         found = {}
         for dataset in self.config.datasets:
             try:
@@ -184,26 +178,13 @@ class Plan:
 
     @cache
     def class_names(self, dataset: str) -> tuple[str, ...]:
-        """Return the classes of a data set, without loading its inputs.
-
-        Raises
-        ------
-        ValueError
-            If they cannot be told; the message names the data set.
-        """
+        """Return the classes of a data set, without loading its inputs."""
         with _naming(dataset):
             return tuple(class_names_of(self.config.datasets[dataset].source, self.data_dir))
 
     @cache
     def encoding(self, dataset: str) -> Encoding:
-        """Return how the latents of a data set are made, where "auto" too is one of the names.
-
-        Raises
-        ------
-        ValueError
-            If the encoder needs images and the data set has features, or which of them it has
-            cannot be told; the message names the data set.
-        """
+        """Return how the latents of a data set are made, where "auto" too is one of the names."""
         block = self.config.datasets[dataset]
         with _naming(dataset):
             features = has_features(block.source, self.data_dir)
@@ -231,13 +212,7 @@ class Plan:
 
     @cache
     def has_label_counts(self, dataset: str) -> bool:
-        """Return whether several labels of each test input of a data set are known.
-
-        Raises
-        ------
-        ValueError
-            If that cannot be told; the message names the data set.
-        """
+        """Return whether several labels of each test input of a data set are known."""
         with _naming(dataset):
             return has_label_counts(self.config.datasets[dataset].source, self.data_dir)
 
@@ -252,11 +227,6 @@ class Plan:
 
         Two classes make one task, by default that of the second: the other would be the same
         with the labels exchanged, and count one finding twice.
-
-        Raises
-        ------
-        ValueError
-            If ``tasks`` names a class that the data set does not have, or both of two.
         """
         classes = self.class_names(dataset)
         chosen = self.config.datasets[dataset].tasks
@@ -327,13 +297,7 @@ class Plan:
         return self._named(stage, tuple(sorted(where.items())))[1]
 
     def spec(self, stage: str, **where: Any) -> dict[str, Any]:
-        """Return the spec of a job: everything that determines its outputs.
-
-        Raises
-        ------
-        ValueError
-            If the configuration asks for what there is not.
-        """
+        """Return the spec of a job: everything that determines its outputs."""
         return self._spec(stage, tuple(sorted((n, str(v)) for n, v in where.items())))
 
     def write_spec(self, stage: str, **where: Any) -> str:

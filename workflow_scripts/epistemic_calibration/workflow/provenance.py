@@ -147,13 +147,7 @@ def spec_path(job: str) -> str:
 
 
 def read_spec(path: str | Path) -> dict[str, Any]:
-    """Read a spec.
-
-    Raises
-    ------
-    StaleResultError
-        If it cannot be read.
-    """
+    """Read a spec."""
     try:
         return json.loads(Path(path).read_text(encoding="utf-8"))
     except PermissionError:
@@ -197,13 +191,7 @@ def write_receipt(
 
 
 def read_receipt(job: str, base_dir: str | Path = ".") -> dict[str, Any] | None:
-    """Return the receipt of a job, or None where it has none that is whole.
-
-    Raises
-    ------
-    PermissionError
-        If it must not be read.
-    """
+    """Return the receipt of a job, or None where it has none that is whole."""
     try:
         receipt = json.loads(Path(base_dir, receipt_path(job)).read_bytes())
         return receipt if receipt.keys() >= _RECEIPT else None
@@ -235,13 +223,7 @@ def damaged(outputs: Mapping[str, str], base_dir: str | Path = ".") -> list[str]
 def check_inputs(
     inputs: Mapping[str, Mapping[str, str]], paths: Mapping[str, Sequence[str]]
 ) -> list[dict[str, Any]]:
-    """Check that files are whole and were made from the specs asked for.
-
-    Raises
-    ------
-    StaleResultError
-        Naming every file that is stale, damaged or lost, and what to do.
-    """
+    """Check that files are whole and were made from the specs asked for."""
     receipts, faults = [], []
     for name, jobs in inputs.items():
         recorded: dict[str, str] = {}

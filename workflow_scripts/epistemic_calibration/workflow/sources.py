@@ -49,23 +49,12 @@ def code_hash(path: Path) -> str:
     """Return the SHA-256 of what a file does: comments, docstrings and layout do not count.
 
     Of a file that is not Python, of its bytes.
-
-    Raises
-    ------
-    ValueError
-        If it is not Python although its name says so; the message names the file and the line.
     """
     return _code(path)[0]
 
 
 def check_sources(expected: dict[str, str], base_dir: Path) -> None:
-    """Check that the code on disk is that of a spec.
-
-    Raises
-    ------
-    StaleResultError
-        Naming the first file that differs.
-    """
+    """Check that the code on disk is that of a spec."""
     for path, digest in zip(source_paths(expected, base_dir), expected.values(), strict=True):
         if not path.is_file() or code_hash(path) != digest:
             raise StaleResultError(f"{path} was edited since the run began. Run snakemake again")

@@ -58,44 +58,28 @@ logger = logging.getLogger("epistemic_calibration")
 
 @dataclass(frozen=True)
 class Needs:
-    """What determines the outputs of one job, besides the code of its script.
+    """What determines the outputs of one job, besides the code of its script."""
 
-    Attributes
-    ----------
-    settings : dataclass
-        Everything that the step reads of the configuration, and nothing else.
-    inputs : mapping of str to mapping of str to str
-        By the name of an input: the jobs that make it, as `Plan.made_by` returns them.
-    sources : sequence of path
-        Files that the step loads by name, such as that of a method.
-    """
-
+    #: A dataclass: everything that the step reads of the configuration, and nothing else.
     settings: Any
+    #: By the name of an input: the jobs that make it, as `Plan.made_by` returns them.
     inputs: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    #: Files that the step loads by name, such as that of a method.
     sources: Sequence[Path] = ()
 
 
 @dataclass(frozen=True)
 class Job:
-    """What a step gets.
-
-    Attributes
-    ----------
-    settings : dataclass
-    inputs, outputs : namespace
-        A path, or a list of paths where the stage has said so, by name.
-    where : dict of str to str
-        The job's wildcards.
-    spec : dict
-    warnings : sequence of dict
-        What the jobs before have warned of, as `job_warnings.merged` returns.
-    """
+    """What a step gets."""
 
     settings: Any
+    #: By name: a path, or a list of paths where the stage has said so.
     inputs: SimpleNamespace
     outputs: SimpleNamespace
+    #: The job's wildcards.
     where: Mapping[str, str]
     spec: Mapping[str, Any]
+    #: What the jobs before have warned of, as `job_warnings.merged` returns.
     warnings: Sequence[Mapping[str, Any]] = ()
     #: Returns what this job itself has warned of so far, likewise.
     warned: Callable[[], Sequence[Mapping[str, Any]]] = list
