@@ -12,7 +12,7 @@ TORCH ?=
 MARKDOWN := $(wildcard *.md docs/*.md resources/*.md)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo benchmark toy verify bench test lint format docs lock clean
+.PHONY: help demo benchmark toy verify bench validate test lint format docs lock clean
 
 help: ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1\t/' | expand -t 12
@@ -54,6 +54,9 @@ verify: $(READY) ## read every result, and name those that are damaged, lost or 
 bench: $(READY_DEV) ## time the workflow against a plain script (FULL=1: the full benchmark, hours)
 	$(BIN)/python benchmarks/compare.py --cores $(CORES) $(if $(FULL),--full)
 	$(BIN)/python benchmarks/scaling.py --cores $(CORES)
+
+validate: $(READY_DEV) ## run the simulations behind what the docs claim, quickly
+	$(BIN)/python validation/run.py --quick --output build/validation
 
 test: $(READY_DEV) ## run every test that can run on this machine
 	$(BIN)/python -m pytest -n auto --dist loadfile
