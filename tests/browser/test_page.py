@@ -266,7 +266,7 @@ def test_the_page_of_a_file_of_predictions(tmp_path):
 
 def test_the_page_of_a_run(finished):
     with browser() as driver:
-        for path in ("report.html", "digits/report.html"):
+        for path in ("benchmark/report.html", "digits/report.html"):
             path = finished.folder / "results" / path
             assert path.stat().st_size < 1_000_000
             load(driver, path)
