@@ -224,22 +224,22 @@ def test_a_header_that_promises_more_than_there_is_allocates_nothing(tmp_path):
     np.savez(tmp_path / "file.npz", **arrays(x_train=None))
     with zipfile.ZipFile(tmp_path / "file.npz", "a") as archive:
         archive.writestr("x_train.npy", header_of((10**12, 6, 6)))
-    for function in (load_dataset, class_names_of, has_features):
-        with pytest.raises(DataError, match=r"file\.npz cannot be .*promises 36,000,.* of 128"):
-            function(NPZ, tmp_path)
+    with pytest.raises(DataError, match=r"unpacks to 36,000,0.*datasets\.<name>\.max_bytes"):
+        load_dataset(NPZ, tmp_path)
 
 
 @pytest.mark.fault
 @pytest.mark.parametrize("kind", ["label_counts", "annotations"])
 @pytest.mark.parametrize("file", ["labels.npy", "labels.npz"])
 def test_labels_of_people_that_promise_more_than_there_is_allocate_nothing(tmp_path, kind, file):
-    path = tmp_path / file
+    path, words = tmp_path / file, "unpacks to"
     if path.suffix == ".npy":
         path.write_bytes(header_of((10**12, 36)))
+        words = "header promises"
     else:
         with zipfile.ZipFile(path, "w") as archive:
             archive.writestr(f"{kind}.npy", header_of((10**12, 36)))
-    with pytest.raises(DataError, match=rf"{file} cannot be read .*promises 36,000,000,000,000 b"):
+    with pytest.raises(DataError, match=rf"{file} .*{words} 36,000,000,000,000 b"):
         read_labels_of_people(file, kind, tmp_path, ("a", "b"))
 
 

@@ -102,8 +102,12 @@ def read_array(path: Path) -> np.ndarray:
     """
     try:
         with path.open("rb") as file:
-            if _read_header(file, path.stat().st_size)[1].hasobject:
-                raise DataError(_objects(str(path)))
+            shape, dtype = _read_header(file)
+        if dtype.hasobject:
+            raise DataError(_objects(str(path)))
+        n_bytes, promised = path.stat().st_size, math.prod(shape) * dtype.itemsize
+        if promised > n_bytes:
+            raise ValueError(f"its header promises {promised:,} bytes, and it has {n_bytes:,}")
         return np.load(path, allow_pickle=False)
     except (DataError, PermissionError):
         raise
@@ -115,11 +119,10 @@ def read_array(path: Path) -> np.ndarray:
 
 def _header(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> tuple[tuple[int, ...], np.dtype]:
     with archive.open(info) as file:
-        return _read_header(file, info.file_size)
+        return _read_header(file)
 
 
-def _read_header(file: IO[bytes], n_bytes: int) -> tuple[tuple[int, ...], np.dtype]:
-    """Return shape and type of the array in a file of ``n_bytes``, which must hold so much."""
+def _read_header(file: IO[bytes]) -> tuple[tuple[int, ...], np.dtype]:
     version = np.lib.format.read_magic(file)
     read = {
         (1, 0): np.lib.format.read_array_header_1_0,
@@ -129,9 +132,6 @@ def _read_header(file: IO[bytes], n_bytes: int) -> tuple[tuple[int, ...], np.dty
     if version not in read:
         raise ValueError(f"format version {version} of numpy")
     shape, _, dtype = read[version](file, max_header_size=_MAX_HEADER)
-    promised = math.prod(shape) * dtype.itemsize
-    if promised > n_bytes and not dtype.hasobject:
-        raise ValueError(f"the header of an array promises {promised:,} bytes of {n_bytes:,}")
     return shape, dtype
 
 
