@@ -799,3 +799,16 @@ def test_planning_loads_no_heavy_library():
         check=True,
     )
     assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.fault
+def test_a_label_is_neither_a_formula_nor_a_link():
+    cells = pd.DataFrame({"a": ["=HYPERLINK(1)", "-1", "0.1 [0.0, 0.2]"]}, index=["@x", "y", "z"])
+    table = _table.Table(cells, cells, "A table")
+    made = table.contents("t")
+    assert pd.read_csv(io.StringIO(made[".csv"]), index_col=0).iloc[:, 0].tolist() == [
+        "'=HYPERLINK(1)",
+        "-1",
+        "0.1 [0.0, 0.2]",
+    ]
+    assert _table._markdown("[x](javascript:1)") == r"[x\](javascript:1)"

@@ -80,8 +80,9 @@ class Table:
         name : str, optional
             For the label of the table in LaTeX.
         """
+        safe = self.cells.map(_no_formula).rename(index=_no_formula, columns=_no_formula)
         contents = {
-            ".csv": self.cells.to_csv(lineterminator="\n"),
+            ".csv": safe.to_csv(lineterminator="\n"),
             ".md": self.to_markdown(),
             ".tex": self.to_latex(name),
         }
@@ -352,7 +353,14 @@ def _latex(text: object) -> str:
 
 
 # What Markdown takes for HTML, or for a formula.
-_MARKDOWN_SPECIAL = re.compile(r"[|$]|<(?=[a-zA-Z/!?])")
+# Of links and pictures, too.
+_MARKDOWN_SPECIAL = re.compile(r"[|$]|\](?=[(\[])|<(?=[a-zA-Z/!?])")
+#: What a spreadsheet takes for a formula.
+_FORMULA = re.compile(r"[=@\t\r]|[+-](?![\d.]+$)")
+
+
+def _no_formula(cell: object) -> object:
+    return f"'{cell}" if isinstance(cell, str) and _FORMULA.match(cell) else cell
 
 
 def _markdown(text: object) -> str:
