@@ -3,7 +3,7 @@
     .venv/bin/python validation/estimators.py --output build/estimators          # 12 minutes of CPU
     .venv/bin/python validation/estimators.py --output build/estimators --quick  # about a minute
 
-Writes one CSV for each experiment and the figures of docs/estimators.md.
+Writes one CSV for each experiment and the figures of docs/validation.md.
 """
 
 from __future__ import annotations
