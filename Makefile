@@ -19,7 +19,7 @@ help: ## list the targets
 
 # What a run needs, and what tests and checks need besides, in the locked versions.
 RUN_EXTRAS := benchmark,extended,page,workflow
-DEV_EXTRAS := $(RUN_EXTRAS),cluster,dev,parquet,plot,torchmetrics
+DEV_EXTRAS := $(RUN_EXTRAS),cluster,dev,docs,parquet,plot,torchmetrics
 INSTALL = $(BIN)/python -m pip install --quiet --constraint envs/requirements.lock
 # With TORCH=cpu, the same version of PyTorch without CUDA's libraries, from its own index.
 CPU_INDEX := https://download.pytorch.org/whl/cpu
@@ -74,8 +74,9 @@ format: $(READY_DEV) ## rewrite code and Markdown in the house style
 	$(BIN)/snakefmt Snakefile rules
 	$(BIN)/mdformat $(MARKDOWN)
 
-docs: $(READY_DEV) ## write docs/api.md anew from the code
-	PYTHONPATH=workflow_scripts $(BIN)/python docs/api.py
+docs: $(READY_DEV) ## build the documentation into build/site; tutorials and pages of the API included
+	MPLBACKEND=agg $(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet docs build/site
+	@echo "Open build/site/index.html"
 
 lock: $(READY) ## pin the newest releases that pyproject.toml allows (needs uv)
 	uv pip compile pyproject.toml --all-extras --universal --python-version 3.11 \

@@ -21,8 +21,8 @@ ENV = {name: value for name, value in os.environ.items() if not name.startswith(
 PROJECT = (
     *("Snakefile", "config.yaml", "Makefile", "pyproject.toml", "MANIFEST.in"),
     *("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "CITATION.cff", "LICENSE"),
-    *(".gitignore", ".mdformat.toml", "benchmarks", "docs", "envs", "profiles", "report"),
-    *("resources", "rules", "tests", "validation", "workflow_scripts"),
+    *(".gitignore", ".mdformat.toml", "benchmarks", "docs", "envs", "examples", "profiles"),
+    *("report", "resources", "rules", "tests", "validation", "workflow_scripts"),
 )
 #: What the light dependencies bring along, whatever their release.
 LIGHT = {
@@ -43,7 +43,7 @@ def call(*command, check=True, **options):
 def tree(tmp_path_factory):
     """A copy of the project: building writes beside it."""
     folder = tmp_path_factory.mktemp("tree")
-    skipped = shutil.ignore_patterns("__pycache__", "*.egg-info")
+    skipped = shutil.ignore_patterns("__pycache__", "*.egg-info", "generated")
     for name in PROJECT:
         if (ROOT / name).is_dir():
             shutil.copytree(ROOT / name, folder / name, ignore=skipped)
