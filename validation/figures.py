@@ -1,4 +1,4 @@
-"""Draw the figures of docs/estimators.md: estimators beside each other, bias, power of tests.
+"""Draw the figures of docs/validation.md: estimators beside each other, bias, power of tests.
 
 python validation/figures.py --output FOLDER    # 10 minutes on one core
 """

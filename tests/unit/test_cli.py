@@ -300,3 +300,19 @@ def test_groups_are_taken_by_name_or_by_themselves(capsys, tmp_path):
     assert code == 1 and "'patient'" in err
     code, out, _ = run(capsys, "compare", paths[1], paths[2], "--groups", "groups")
     assert code == 1
+
+
+def test_a_limit_of_the_calibration_error_is_the_status(tmp_path, capsys):
+    rng = np.random.default_rng(0)
+    p = rng.uniform(size=2000)
+    path = tmp_path / "bold.npz"
+    # Off by 20 points.
+    rows = np.clip(p[:, None] + 0.2 + rng.normal(0, 0.02, (2000, 5)), 0, 1)
+    np.savez(path, y_true=rng.random(2000) < p, hypotheses=rows)
+    assert cli.main(["score", str(path), "--fail-above", "10"]) == 1
+    assert cli.main(["score", str(path), "--fail-above", "30"]) == 0
+    capsys.readouterr()
+    assert cli.main(["score", str(path), "--cite"]) == 0
+    said = capsys.readouterr().out
+    assert said.startswith("On 2,000 inputs, probabilities are off by 1")
+    assert "root mean square" in said and "90 % of least epistemic uncertainty" in said

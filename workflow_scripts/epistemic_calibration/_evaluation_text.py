@@ -164,6 +164,35 @@ def _three(
 # --- Sentences
 
 
+def for_a_paper(e: Evaluation) -> str:
+    """Return what a paper would say of the three questions, with intervals."""
+    if e.tece is None:
+        return too_few(e)
+    level = f"{100 * e.confidence_level:g} % confidence interval"
+    said = [
+        f"On {inputs_of(e)}, probabilities are off by {in_points(e.tece)} ({level}; root mean "
+        f"square; bias-corrected TECE over {e.tece.n_bins:,} bins)."
+    ]
+    if e.second_order is not None and not math.isnan(e.second_order.share.estimate):
+        said.append(
+            f"The epistemic uncertainty reports {in_percent(e.second_order.share)} of the squared "
+            f"error at one input."
+        )
+    elif e.share_bounds is not None:
+        said.append(
+            f"With one label per input, the share of the squared error that the epistemic "
+            f"uncertainty reports is {_range(*e.share_bounds)}."
+        )
+    if e.ranking is not None:
+        kept = e.ranking.by_uncertainty.kept_error_90
+        doubt = e.ranking.by_prediction.kept_error_90
+        said.append(
+            f"Of {in_percent(e.ranking.error)} errors, {in_percent(kept)} are left among the 90 % "
+            f"of least epistemic uncertainty, and {in_percent(doubt)} of surest prediction."
+        )
+    return "\n".join(said)
+
+
 def too_few(e: Evaluation) -> str:
     return (
         f"Nothing can be said of calibration from {inputs_of(e)}: it takes {LEAST_SAMPLES}, and "

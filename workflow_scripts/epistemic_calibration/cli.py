@@ -90,6 +90,13 @@ def build_parser() -> argparse.ArgumentParser:
     score.add_argument(
         "--output", metavar="PATH", help="write the numbers to this .csv or .json as well"
     )
+    score.add_argument("--cite", action="store_true", help="print sentences for a paper instead")
+    score.add_argument(
+        "--fail-above",
+        type=float,
+        metavar="POINTS",
+        help="end with status 1 where the calibration error is surely above so many points",
+    )
     _settings(score)
 
     plot = _command(commands, "plot", _plot, "draw reliability, and error against uncertainty")
@@ -197,13 +204,25 @@ def _score(options: argparse.Namespace) -> int:
     output = _checked_output(options.output, (".csv", ".json"))
     result = _evaluated(options.file, options)
     as_json = _json(result.to_dict())
-    print(as_json if options.json else _coloured(str(result)))
+    if options.cite:
+        from epistemic_calibration._evaluation_text import for_a_paper
+
+        print(for_a_paper(result))
+    else:
+        print(as_json if options.json else _coloured(str(result)))
     if output is not None:
         from epistemic_calibration.files import write_text
 
         is_csv = output.suffix.lower() == ".csv"
         write_text(output, result.to_frame().to_csv(index=False) if is_csv else as_json + "\n")
-    return 0
+    if options.fail_above is not None and result.tece is None:
+        raise ValueError(f"{options.file}: too few inputs for --fail-above")
+    return int(options.fail_above is not None and _least_points(result) > options.fail_above)
+
+
+def _least_points(result: Evaluation) -> float:
+    """Return the lower limit of the calibration error in points."""
+    return 100 * max(result.tece.ci_low, 0) ** 0.5
 
 
 def _plot(options: argparse.Namespace) -> int:
