@@ -8,8 +8,8 @@ because their agreement shows how random the labels themselves are.
 """
 
 # %%
-# Five people label each test input. Here the probability of their labels is known, so that
-# we can check the answer. Twenty models with squares and products of the features learn from resamples of
+# Five people label each test input. Here the probability of their labels is known, so that we can
+# check the answer. Twenty models with squares and products of the features learn from resamples of
 # the training inputs, which have one label each.
 
 import numpy as np
