@@ -130,6 +130,32 @@ def test_the_jobs_that_tables_are_made_of_are_by_seed_and_method():
     assert planned.spec("tables", dataset="digits")["inputs"]["scores"] == {**expected, **bounds}
 
 
+# --- Seeds
+
+
+def latents_read_by(planned, seed):
+    where = {"dataset": "digits", "method": "eknn", "seed": seed}
+    return set(planned.spec("hypotheses", **where)["inputs"]["latents"])
+
+
+@pytest.mark.parametrize("shared", [True, False])
+def test_all_seeds_read_the_latents_of_the_first_unless_each_has_its_own_encoder(shared):
+    planned = plan(lambda c: c.update(share_encoder=shared))
+    seeds = planned.seeds("digits")
+    read = {seed: latents_read_by(planned, seed) for seed in seeds}
+    asked = {seed: {f"latents/digits-{seeds[0] if shared else seed}"} for seed in seeds}
+    assert read == asked
+    assert planned.has_one_encoder("digits") == shared
+
+
+def test_a_method_with_more_seeds_is_trained_with_them_and_the_others_are_not():
+    planned = plan(lambda c: c["methods"]["eknn"].update(more_seeds=[7]))
+    assert planned.seeds("wine") == [0, 7]
+    trainings = planned.trainings("wine")
+    assert [method for seed, method in trainings if seed == 7] == ["eknn"]
+    assert [method for seed, method in trainings if seed == 0] == planned.methods("wine")
+
+
 # --- What the configuration says of data sets, tasks and methods
 
 
