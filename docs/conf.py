@@ -39,6 +39,8 @@ templates_path = ["_templates"]
 
 # As code hosts make the anchors of headings.
 myst_heading_anchors = 4
+# A line may begin with a percent sign that belongs to a number.
+myst_disable_syntax = ["myst_line_comment"]
 
 # Docstrings name other objects in single backticks, as NumPy's do.
 default_role = "py:obj"
@@ -71,7 +73,7 @@ html_theme_options = {
     "secondary_sidebar_items": ["page-toc"],
     "show_prev_next": False,
 }
-html_sidebars = {"index": [], "read_your_result": []}
+html_sidebars = {page: [] for page in ("index", "read_your_result", "results")}
 html_show_sourcelink = False
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
