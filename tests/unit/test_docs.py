@@ -52,8 +52,8 @@ def test_blocks_run_by_themselves(code, tmp_path):
         assert printed.startswith("Evaluation of ")
     readme = (ROOT / "README.md").read_text()
     if "print(evaluate(" in code and code in readme:
-        shown = re.search(r"(?ms)^```\n(Evaluation of .*?)^```$", readme)[1]
-        assert words(printed) == words(shown)
+        shown = re.search(r"(?ms)^```\n(Evaluation of .*?)…?\n```$", readme)[1]
+        assert words(printed).startswith(words(shown))
 
 
 def test_what_to_do_with_a_result_runs_from_top_to_bottom(tmp_path):
