@@ -151,7 +151,8 @@ def test_a_run_is_equal_to_a_local_one_and_all_of_it_went_through_the_queue(run,
     completed = [job["rule"] for job in jobs.values() if job["state"] == "COMPLETED"]
     assert sorted(completed) == sorted(executed)
     assert {"images", "encoder", "latents", "neighbors", "hypotheses", "scores"} == set(completed)
-    assert {job["node"] for job in jobs.values()} == {"node1", "node2"}
+    # Which of the nodes it goes to depends on how busy the machine is.
+    assert {job["node"] for job in jobs.values()} <= {"node1", "node2"}
     for number, job in jobs.items():
         assert job["memory"] not in ("0", ""), (number, job)
         assert re.fullmatch(r"[\d:-]+", job["limit"]), (number, job)
