@@ -93,6 +93,8 @@ def check_profile():
 
 def spec(stage):
     """An input of a rule: the spec of its job, in the time of which stands whether it must run."""
+    if stage not in stages():
+        raise WorkflowError(f"spec({stage!r}): there is no workflow_scripts/stages/{stage}.py")
 
     def path(wildcards):
         where = dict(wildcards.items())

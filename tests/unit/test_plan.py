@@ -110,7 +110,7 @@ def test_the_plan_knows_which_specs_were_asked_for(of_digits):
 
 
 def test_the_jobs_that_tables_are_made_of_are_by_seed_and_method():
-    planned = plan(lambda c: c.update(seeds=[0, 1]))
+    planned = plan(lambda c: c["datasets"]["digits"].update(seeds=[0, 1]))
     methods = planned.methods("digits")
     expected = {
         f"scores/digits-{method}-{seed}": planned.fingerprint(

@@ -21,7 +21,9 @@ SMALL = {
     **SHIPPED,
     "seeds": [0],
     "benchmark": ["digits"],
-    "datasets": {"digits": SHIPPED["datasets"]["digits"]},
+    "datasets": {
+        "digits": {k: v for k, v in SHIPPED["datasets"]["digits"].items() if k != "seeds"}
+    },
     "methods": {name: SHIPPED["methods"][name] for name in ("random_forest", "eknn")},
     "controls": {"base_rate": {}},
     "toy": {

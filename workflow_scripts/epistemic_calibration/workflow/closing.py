@@ -13,10 +13,9 @@ def closing_text(plan: Plan) -> str:
     asked = list(plan.asked.values())
     shown = {where["dataset"] for stage, where in asked if stage == "tables"}
     datasets = [name for name in plan.config.datasets if name in shown]
-    parts = [
-        (plan.base_dir / f"results/tables/{name}_summary.txt").read_text(encoding="utf-8").strip()
-        for name in datasets
-    ]
+    # With --until, a run ends before its tables.
+    summaries = [plan.base_dir / f"results/tables/{name}_summary.txt" for name in datasets]
+    parts = [path.read_text(encoding="utf-8").strip() for path in summaries if path.is_file()]
     receipts = [read_receipt(job, plan.base_dir) for job in plan.asked]
     warned = merged(receipt["warnings"] for receipt in receipts if receipt)
     labels = {name: entry.label for name, entry in plan.entries.items()}
