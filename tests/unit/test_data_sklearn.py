@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from epistemic_calibration.data import DataError, class_names_of, has_features, load_dataset
+from epistemic_calibration.data.sklearn import Sklearn
 
 DIGITS = {"source": "sklearn", "name": "load_digits"}
 
@@ -99,3 +100,10 @@ def test_the_classes_of_covtype_are_its_numbers_from_1_on(monkeypatch):
     loaded = load_dataset({"source": "sklearn", "name": "fetch_covtype"}, "unused")
     assert len(loaded.class_names) == 7
     assert np.array_equal(loaded.y_test, loaded.x_test[:, 0] % 7)
+
+
+def test_a_source_that_is_wrong_about_its_features_is_named(monkeypatch):
+    source = {"source": "sklearn", "name": "load_iris"}
+    monkeypatch.setattr(Sklearn, "has_features", lambda self, data_dir: False)
+    with pytest.raises(DataError, match=r"sklearn: x_train .* `has_features` .* says images"):
+        load_dataset(source, "unused")

@@ -115,6 +115,11 @@ def load_dataset(source_config: Mapping[str, Any], data_dir: str | Path) -> Data
         where = source_config.get("path", source_config.get("name", ""))
         raise DataError(f"{source_config['source']} {where}".rstrip() + f": {error}") from None
     shape = data.x_train.shape[1:]
+    if (len(shape) == 1) != source.has_features(Path(data_dir)):
+        raise DataError(
+            f"{source_config['source']}: x_train has the shape {data.x_train.shape}, and "
+            f"`has_features` of this source says {'images' if len(shape) == 1 else 'features'}"
+        )
     logger.info(
         "%d training and %d test %s, %d classes",
         len(data.x_train),

@@ -38,8 +38,8 @@ class Metric:
         Smallest and largest value that is possible.
     tables : mapping from str to int
         Tables that show the metric, each with the metric's place there: ``paper``,
-        ``summary``, ``by_eece``, ``drivers`` or ``comparisons``. Metrics with the same
-        place stand in the order of `METRICS`.
+        ``summary``, ``by_eece``, ``drivers`` or ``comparisons``. No two metrics of a table
+        have the same place.
     of_all_tasks : bool, default False
         Whether it is also estimated of all tasks of a data set together.
     kind : {"score", "p_value", "diagnostic"}, default "score"

@@ -195,7 +195,7 @@ class Plan:
             raise ValueError(
                 f"datasets.{dataset}.latents.encoder: {encoder} encodes images, and this data set "
                 f"has features, which need no encoder: set it to none or auto, here or at the top "
-                f"level"
+                f"level, and give {encoder} in the blocks of data sets of images"
             )
         scaling = block.scaling
         if scaling == "auto":
