@@ -1,7 +1,5 @@
 """What a run ends with on the screen."""
 
-from __future__ import annotations
-
 from epistemic_calibration.report.warning_text import sentences
 from epistemic_calibration.workflow.job_warnings import merged
 from epistemic_calibration.workflow.plan import Plan
