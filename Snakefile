@@ -5,6 +5,7 @@ min_version("9.19")
 
 
 include: "rules/common.smk"
+include: "rules/paths.smk"
 include: "rules/images.smk"
 include: "rules/latents.smk"
 include: "rules/hypotheses.smk"
