@@ -11,6 +11,7 @@ import numpy as np
 
 from epistemic_calibration._label_order import is_majority, order_fault
 from epistemic_calibration.metrics._classes import check_class_hypotheses
+from epistemic_calibration.metrics._label_counts import check_counts
 from epistemic_calibration.predictions import _checks
 from epistemic_calibration.predictions._arrays import (
     WEIGHTS,
@@ -362,11 +363,8 @@ def _label_counts(given: dict[str, Any], n_samples: int, n_classes: int) -> np.n
     for name, values in (("n_positive", positive), ("n_labels", total)):
         if values.shape != (n_samples,):
             raise PredictionsError(f"{name} has shape {values.shape}, expected ({n_samples},)")
-    above = positive > total
-    if above.any():
-        n = int(above.argmax())
-        raise PredictionsError(
-            f"n_positive must be at most n_labels, got {positive[n]} of {total[n]} labels for "
-            f"sample {n} and {np.count_nonzero(above) - 1} more"
-        )
+    try:
+        positive, total = check_counts(positive, total)
+    except ValueError as error:
+        raise PredictionsError(str(error)) from None
     return np.stack([total - positive, positive], axis=1)
