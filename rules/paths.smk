@@ -123,10 +123,9 @@ def dataset_results(dataset):
     ]
 
 
-def diagnostics_file(wildcards):
+def diagnostics_file(dataset):
     """What figures and pages show of single inputs: of the first seed."""
-    first = plan.seeds(wildcards.dataset)[0]
-    return f"results/{wildcards.dataset}/seed{first}/diagnostics.json"
+    return f"results/{dataset}/seed{plan.seeds(dataset)[0]}/diagnostics.json"
 
 
 def page_inputs(wildcards):
@@ -137,7 +136,7 @@ def page_inputs(wildcards):
     paper = ("paper_comparison.csv", "paper_comparison.md", "claims.csv", "claims.md")
     return {
         "scores": [path for d in datasets for path in table_inputs(d)],
-        "diagnostics": [f"results/{d}/seed{plan.seeds(d)[0]}/diagnostics.json" for d in datasets],
+        "diagnostics": [diagnostics_file(d) for d in datasets],
         "tables": [f"{stem}{suffix}" for stem in stems for suffix in (".csv", ".md")],
         "paper": [f"results/tables/{name}" for name in paper if of_benchmark],
     }

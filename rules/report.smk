@@ -50,7 +50,7 @@ rule figures:
         spec=spec("figures"),
         scores=lambda w: table_inputs(w.dataset),
         comparisons="results/tables/{dataset}_comparisons.csv",
-        diagnostics=diagnostics_file,
+        diagnostics=lambda w: diagnostics_file(w.dataset),
     output:
         figure_files(),
     log:
