@@ -1,10 +1,17 @@
-"""A user's own method and own predictions in the tables, without touching the project."""
+"""What a user brings: a method, predictions made elsewhere, several labels of each image."""
+
+import re
+import shutil
 
 import numpy as np
+import pandas as pd
 import pytest
 
 TABLE = "results/tables/digits.md"
+SCORES = "results/digits/seed0/scores"
 METHOD = """\
+import warnings
+from pathlib import Path
 import numpy as np
 from epistemic_calibration.methods import Method
 
@@ -23,6 +30,7 @@ class Nearest(Method):
     def sample_hypotheses(self, X):
         from encoder import squared_distances
 
+        warnings.warn(f"the chain has not converged, R-hat is {Path('notes.txt').read_text()}")
         rng = np.random.default_rng(self.random_state)
         negative, positive = squared_distances(X, self.centers_)
         mean = 1 / (1 + np.exp(positive - negative))
@@ -34,140 +42,188 @@ HELPER = """\
 def squared_distances(X, centers):
     return [((X - c) ** 2).sum(axis=1) for c in centers]
 """
+COUNTED = "Reading the several labels of each test input of digits"
+
+
+def latents(project):
+    with np.load(project.folder / "results/digits/seed0/latents.npz") as file:
+        return dict(file)
 
 
 def predictions(project, task):
     """Return what a framework elsewhere might have written."""
-    with np.load(project.folder / "results/digits/seed0/latents.npz") as latents:
-        k = [str(name) for name in latents["class_names"]].index(task)
-        y_true = (latents["y_test"] == k).astype(int)
+    found = latents(project)
+    k = [str(name) for name in found["class_names"]].index(task)
+    y_true = (found["y_test"] == k).astype(int)
     noise = np.random.default_rng(int(task)).uniform(0, 0.4, (len(y_true), 8))
     return {"hypotheses": np.abs(y_true[:, None] - noise), "y_true": y_true}
 
 
 def write_predictions(project, name, **changes):
     """Write predictions of every task and name them in the configuration."""
-    (project.folder / "preds").mkdir(exist_ok=True)
     for task in ("0", "3", "8"):
         arrays = {**predictions(project, task), **changes}
         given = {key: value for key, value in arrays.items() if value is not None}
         np.savez(project.folder / f"preds/{name}_digits_0_{task}.npz", **given)
-    pattern = f"preds/{name}_{{dataset}}_{{seed}}_{{task}}.npz"
-    entry = {"predictions": pattern, "datasets": ["digits"]}
+    add(project, name, predictions=f"preds/{name}_{{dataset}}_{{seed}}_{{task}}.npz")
+
+
+def add(project, name, **entry):
+    entry |= {"datasets": ["digits"]} if "predictions" in entry else {}
     project.configure(lambda c: c["methods"].update({name: entry}))
 
 
-def write_all_classes(project, name):
-    """Write one file of all ten classes, hypotheses first, and name it in the configuration."""
-    with np.load(project.folder / "results/digits/seed0/latents.npz") as latents:
-        y_true = latents["y_test"]
-    rng = np.random.default_rng(0)
-    hypotheses = rng.dirichlet(np.ones(10), (6, len(y_true))) + 2 * np.eye(10)[y_true]
-    np.savez(project.folder / f"preds/{name}.npz", y_true=y_true, hypotheses=hypotheses / 3)
-    entry = {"predictions": f"preds/{name}.npz", "datasets": ["digits"]}
-    project.configure(lambda c: c["methods"].update({name: entry}))
+def write_counts(project, seed=0):
+    """Write what four people say of each image of the whole test set."""
+    from epistemic_calibration.data import load_dataset
+
+    source = {"source": "sklearn", "name": "load_digits"}
+    labels = load_dataset(source, project.folder).y_test
+    p = np.full((len(labels), 10), 0.02)
+    p[np.arange(len(labels)), labels] = 0.82
+    rng = np.random.default_rng(seed)
+    counts = np.stack([rng.multinomial(4, row) for row in p])
+    np.save(project.folder / "data" / "counts.npy", counts)
+    return counts
 
 
 @pytest.fixture(scope="module")
 def extended(finished, tmp_path_factory):
-    """A finished project with a method of the user's own and predictions made elsewhere."""
+    """A project with all of it that has run: the plan before, the project, its screen."""
     project = finished.copy(tmp_path_factory.mktemp("extended") / "work")
-    (project.folder / "own").mkdir()
+    for folder in ("own", "preds", "data"):
+        (project.folder / folder).mkdir(exist_ok=True)
     (project.folder / "own" / "nearest.py").write_text(METHOD)
     (project.folder / "own" / "encoder.py").write_text(HELPER)
-    entry = {"file": "own/nearest.py", "n_hypotheses": 7}
-    project.configure(lambda c: c["methods"].update(nearest=entry))
+    (project.folder / "notes.txt").write_text("1.21")
+    add(project, "nearest", file="own/nearest.py", n_hypotheses=7)
     write_predictions(project, "mine")
-    write_all_classes(project, "together")
-    project.run(TABLE)
-    return project
+    # One file of all ten classes, hypotheses first.
+    y_true = latents(project)["y_test"]
+    draws = np.random.default_rng(0).dirichlet(np.ones(10), (6, len(y_true)))
+    hypotheses = (draws + 2 * np.eye(10)[y_true]) / 3
+    np.savez(project.folder / "preds/together.npz", y_true=y_true, hypotheses=hypotheses)
+    add(project, "together", predictions="preds/together.npz")
+    write_counts(project)
+    project.configure(lambda c: c["datasets"]["digits"].update(label_counts="counts.npy"))
+    planned = project.planned("digits")
+    return planned, project, project.run("digits").stdout
 
 
 def steps(planned):
-    return [m for m in planned if m.startswith(("Fitting", "Scoring", "Importing", "Encoding"))]
+    kinds = ("Reading", "Training", "Encoding", "Fitting", "Scoring", "Importing")
+    return [m for m in planned if m.startswith(kinds)]
 
 
-def test_both_are_in_the_table_beside_the_methods_of_the_project(extended):
-    text = (extended.folder / TABLE).read_text()
+def test_what_is_added_runs_and_nothing_else_is_fitted_again(extended):
+    planned, project, _ = extended
+    new = ("mine", "nearest", "together")
+    methods = sorted((*new, "base_rate", "eknn", "mc_dropout", "random_forest"))
+    assert steps(planned) == [
+        "Fitting nearest on digits, seed 0",
+        *(f"Importing the predictions of {n} on digits, seed 0" for n in ("mine", "together")),
+        COUNTED,
+        *(f"Scoring {name} on digits, seed 0" for name in methods),
+    ]
+    assert project.planned("digits") == []
+    text = (project.folder / TABLE).read_text()
     for name in ("Nearest", "mine", "together", "Random Forest"):
         assert name in text
     for name in ("mine", "together"):
-        scores = (extended.folder / f"results/digits/seed0/scores/{name}.csv").read_text()
+        scores = pd.read_csv(project.folder / SCORES / f"{name}.csv")
         # Hypotheses on the right side of 1/2 everywhere, by construction.
-        accuracy = [line for line in scores.splitlines() if ",accuracy," in line]
-        assert len(accuracy) == 3
-        assert all(",accuracy,1.0," in line for line in accuracy)
+        assert scores.query("metric == 'accuracy'")["value"].tolist() == [1, 1, 1]
 
 
-@pytest.mark.parametrize(
-    ("file", "change"),
-    [("nearest.py", ("0.1, 0.1", "0.2, 0.2")), ("encoder.py", ("** 2", "** 4"))],
-)
-def test_editing_the_own_method_reruns_it_alone(extended, tmp_path, file, change):
-    project = extended.copy(tmp_path / "work")
-    path = project.folder / "own" / file
-    path.write_text(path.read_text().replace(*change))
-    assert steps(project.planned(TABLE)) == [
-        "Fitting nearest on digits, seed 0",
-        "Scoring nearest on digits, seed 0",
-    ]
+def test_several_labels_are_scored(extended):
+    folder = extended[1].folder
+    scores = pd.read_csv(folder / SCORES / "random_forest.csv")
+    values = scores.set_index(["scope", "metric"])["value"]
+    assert set(values["task", "labels_per_input"]) == {4.0}
+    assert values["all_tasks", "reported_share_low"] < values["all_tasks", "reported_share"]
+    assert set(scores[scores["metric"] == "curve_error"]["scope"]) == {"bin"}
+    table = (folder / "results/tables/digits_size.md").read_text()
+    assert "Share of the error that is reported" in table
+    assert "From several labels per image" in table
+    assert (folder / "results/figures/digits/error_against_uncertainty.png").is_file()
 
 
-def test_new_predictions_are_imported_alone(extended, tmp_path):
-    project = extended.copy(tmp_path / "work")
-    arrays = predictions(project, "3")
-    arrays["hypotheses"] = arrays["hypotheses"] / 2
-    np.savez(project.folder / "preds/mine_digits_0_3.npz", **arrays)
+def test_what_a_method_warns_of_stands_under_every_table(extended):
+    _, project, screen = extended
+    line = 1 + next(k for k, text in enumerate(METHOD.splitlines()) if "warn(" in text)
+    sentence = (
+        "Warning: Nearest on digits, 3 times: UserWarning: the chain has not converged, R-hat is "
+        f"1.21 (nearest.py, line {line})"
+    )
+    assert screen.count(sentence) == 1
+    assert "notes.txt was read, but no `depends_on` has it" in screen
+    folder = project.folder / "results/tables"
+    for name in ("digits", "digits_summary", "digits_drivers", "digits_size", "digits_comparisons"):
+        assert (folder / f"{name}.md").read_text().count(sentence) == 1, name
+        assert "the chain has not converged" in (folder / f"{name}.tex").read_text(), name
+    warned = pd.read_csv(folder / "digits_warnings.csv")
+    assert warned.query("method == 'nearest' and text.str.contains('R-hat')")["count"].sum() == 3
+
+
+def test_a_change_reruns_what_it_is_of_alone(extended):
+    _, project, _ = extended
+    nearest = [f"{what} nearest on digits, seed 0" for what in ("Fitting", "Scoring")]
+    own = project.folder / "own"
+    for path, change in (("nearest.py", ("0.1, 0.1", "0.2, 0.2")), ("encoder.py", ("2", "4"))):
+        text = (own / path).read_text()
+        (own / path).write_text(text.replace(*change))
+        assert steps(project.planned(TABLE)) == nearest
+        (own / path).write_text(text)
+    path = project.folder / "preds/mine_digits_0_3.npz"
+    kept, arrays = shutil.copy2(path, path.with_suffix(".kept")), predictions(project, "3")
+    np.savez(path, **arrays | {"hypotheses": arrays["hypotheses"] / 2})
     assert steps(project.planned(TABLE)) == [
         "Importing the predictions of mine on digits, seed 0",
         "Scoring mine on digits, seed 0",
     ]
+    kept.replace(path)
+    write_counts(project, seed=1)
+    planned = steps(project.planned(TABLE))
+    assert COUNTED in planned and sum(m.startswith("Scoring") for m in planned) == 7
+    assert not [m for m in planned if m.startswith(("Fitting", "Importing"))]
+    write_counts(project)
+    assert project.planned("digits") == []
 
 
 @pytest.mark.fault
-def test_wrong_predictions_are_refused_with_their_file_named(extended, tmp_path):
-    project = extended.copy(tmp_path / "work")
+def test_what_is_wrong_is_refused_with_its_file_named(extended, tmp_path):
+    project = extended[1].copy(tmp_path / "work")
     tables = project.tables()
     y_true = predictions(project, "0")["y_true"]
-    n = len(y_true)
     write_predictions(project, "permuted", y_true=y_true[::-1])
-    write_predictions(project, "undefined", hypotheses=np.full((n, 8), np.nan))
-    write_predictions(project, "beyond", hypotheses=np.full((n, 8), 1.5))
-    write_predictions(project, "short", hypotheses=np.zeros((n - 1, 8)))
+    write_predictions(project, "beyond", hypotheses=np.full((len(y_true), 8), 1.5))
     write_predictions(project, "unlabelled", y_true=None)
-    (project.folder / "preds/unreadable_digits_0_0.npz").write_bytes(b"PK no")
+    counts = np.roll(write_counts(project), 3, axis=1)
+    np.save(project.folder / "data" / "counts.npy", counts)
     done = project.run(TABLE, check=False)
-    screen = done.stdout + done.stderr
     assert done.returncode != 0
     for expected in (
         "preds/permuted_digits_0_0.npz: y_true differs from the labels of task 0 in",
-        "preds/undefined_digits_0_0.npz: ",
-        "values that are NaN or infinite",
         "preds/beyond_digits_0_0.npz: ",
         "hypotheses lies in [1.5, 1.5], expected values in [0, 1]",
-        "preds/short_digits_0_0.npz: ",
-        f"hypotheses has shape ({n - 1}, 8), expected ({n}, n_hypotheses)",
         "preds/unlabelled_digits_0_0.npz: lacks y_true",
+        "label_counts: counts.npy: the class that most people gave is",
     ):
-        assert expected in screen
+        assert expected in done.stdout + done.stderr
     assert project.tables() == tables
 
 
 @pytest.mark.fault
 def test_missing_predictions_are_named_before_anything_runs(extended, tmp_path):
-    project = extended.copy(tmp_path / "work")
-    (project.folder / "preds/mine_digits_0_8.npz").unlink()
+    project = extended[1].copy(tmp_path / "work")
+    lost = "preds/mine_digits_0_8.npz"
+    (project.folder / lost).unlink()
     done = project.run(TABLE, "--dry-run", check=False)
-    screen = done.stdout + done.stderr
     assert done.returncode != 0
-    assert "preds/mine_digits_0_8.npz" in screen
-
-
-@pytest.mark.fault
-def test_missing_predictions_of_a_new_method_are_no_success(extended, tmp_path):
-    project = extended.copy(tmp_path / "work")
-    entry = {"predictions": "none/{task}.npz", "datasets": ["digits"]}
-    project.configure(lambda c: c["methods"].update(absent=entry))
+    assert lost in done.stdout + done.stderr
+    # A new method without its files is no success either.
+    write_predictions(project, "mine")
+    add(project, "absent", predictions="none/{task}.npz")
     done = project.run(TABLE, check=False)
     assert done.returncode != 0
-    assert "methods.absent.predictions: no such file: none/0.npz" in done.stdout + done.stderr
+    assert re.search("methods.absent.predictions: no such file: none/0.npz", done.stderr)

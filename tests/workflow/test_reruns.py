@@ -8,6 +8,7 @@ import sys
 
 import numpy as np
 import pytest
+import yaml
 
 SEED = "results/digits/seed0"
 FOREST = f"{SEED}/hypotheses/random_forest"
@@ -76,6 +77,8 @@ def verified(project):
 
 def test_a_setting_reruns_its_method_and_set_back_nothing(project):
     assert project.planned() == []
+    forced = steps(project.planned("digits", "--forcerun", FOREST))
+    assert forced == [m for m in OF_FOREST if "Running" not in m]
     project.configure(change_forest)
     planned = project.planned()
     assert steps(planned) == OF_FOREST
@@ -98,26 +101,23 @@ def test_code_reruns_what_imports_it_and_comments_nothing(project):
     assert steps(project.planned()) == OF_FOREST
 
 
-def test_a_method_more_or_less_reruns_no_other(project):
-    def exchange(config):
-        del config["methods"]["eknn"]
-        config["methods"]["forest"] = {"method": "random_forest"}
-
-    project.configure(exchange)
-    planned = project.planned()
-    assert steps(planned) == [
-        "Fitting forest on digits, seed 0",
-        "Scoring forest on digits, seed 0",
-    ]
-    assert "Making the tables of digits" in planned
-
-
-def test_another_seed_or_configuration_file_runs_its_own_jobs(project):
-    planned = steps(project.planned("--config", "seeds=[0, 1]"))
-    assert planned
-    assert all("seed 1" in message for message in planned)
-    (project.folder / "quick.yaml").write_text("methods: {random_forest: {n_estimators: 6}}\n")
-    assert steps(project.planned("--configfile", "quick.yaml")) == OF_FOREST
+def test_another_file_adds_methods_and_reruns_no_others(project):
+    added = project.folder / "added.yaml"
+    added.write_text("""\
+methods: {forest: {method: random_forest}, mc_dropout: {n_hypotheses: 11}}
+controls: {label_shuffled_ensemble: {n_members: 2}}
+""")
+    options = ("--configfile", "added.yaml")
+    names = ("forest", "label_shuffled_ensemble", "mc_dropout")
+    assert steps(project.planned("digits", *options)) == sorted(
+        f"{what} {name} on digits, seed 0" for what in ("Fitting", "Scoring") for name in names
+    )
+    project.run("results/config.resolved.yaml", *options)
+    resolved = yaml.safe_load((project.folder / "results/config.resolved.yaml").read_text())
+    assert set(resolved["methods"]) == {"random_forest", "eknn", "mc_dropout", "forest"}
+    assert resolved["methods"]["mc_dropout"]["parameters"]["n_hypotheses"] == 11
+    assert resolved["methods"]["mc_dropout"]["parameters"]["n_epochs"] == 2
+    assert set(resolved["controls"]) == {"base_rate", "label_shuffled_ensemble"}
 
 
 def test_copies_and_lost_records_rerun_nothing_that_is_current(project, tmp_path):
@@ -128,27 +128,26 @@ def test_copies_and_lost_records_rerun_nothing_that_is_current(project, tmp_path
     # New times, in the order of the copy: what is older than its inputs runs again, or is touched.
     copied.run("--touch")
     assert copied.planned() == []
-    # Neither can hide a change.
+    # That cannot hide a change.
     copied.configure(change_bins)
-    assert steps(copied.planned()) == SCORING
     copied.run("--touch")
     assert steps(copied.planned()) == SCORING
+    # What has no receipt is made again.
+    shutil.rmtree(project.folder / "results" / "receipts" / "scores")
+    assert steps(project.planned("results/tables/digits.md")) == SCORING
 
 
 def test_results_moved_aside_and_back_are_not_taken_for_others(project):
-    results, tables = project.folder / "results", project.tables()
+    results, scores = project.folder / "results", f"{SEED}/scores/random_forest.csv"
     shutil.copytree(results, project.folder / "a")
     project.configure(change_forest)
-    project.run("results/tables/digits.md")
-    changed = project.tables()
-    assert changed["digits.csv"] != tables["digits.csv"]
+    project.run(scores)
     # Now Snakemake's records are those of the changed configuration.
     results.rename(project.folder / "b")
     (project.folder / "a").rename(results)
-    assert steps(project.planned("digits")) == [m for m in OF_FOREST if "Running" not in m]
+    assert steps(project.planned(scores)) == [m for m in OF_FOREST if "Running" not in m]
     project.configure(lambda config: change_forest(config, 5))
-    project.run("results/tables/digits.md")
-    assert project.tables() == tables
+    assert project.planned(scores) == []
 
 
 def test_a_task_that_fails_leaves_the_finished_ones_to_the_next_run(project):
@@ -184,7 +183,6 @@ def test_a_task_that_fails_leaves_the_finished_ones_to_the_next_run(project):
 def test_damaged_and_foreign_inputs_are_all_named_and_made_again(project):
     digits = project.folder / FOREST
     before = {path.name: path.read_bytes() for path in digits.glob("*.npz")}
-    tables = project.tables()
     with (digits / "0.npz").open("ab") as file:
         file.write(b"x")
     other = project.folder / SEED / "hypotheses/eknn/3.npz"
@@ -195,9 +193,8 @@ def test_damaged_and_foreign_inputs_are_all_named_and_made_again(project):
         assert f"{FOREST}/{name} is not what its job has written" in done.stdout + done.stderr
     assert "delete it and run again" in done.stdout + done.stderr
     shutil.rmtree(digits)
-    project.run("digits")
+    project.run(f"{SEED}/scores/random_forest.csv")
     assert before == {path.name: path.read_bytes() for path in digits.glob("*.npz")}
-    assert project.tables() == tables
 
 
 @pytest.mark.fault
@@ -239,12 +236,6 @@ def test_verify_names_what_no_job_reads(project):
 
 
 @pytest.mark.fault
-def test_lost_receipts_have_their_results_made_again(project):
-    shutil.rmtree(project.folder / "results" / "receipts" / "scores")
-    assert steps(project.planned("results/tables/digits.md")) == SCORING
-
-
-@pytest.mark.fault
 def test_settings_of_snakemake_that_would_hide_a_change_are_refused(project):
     for options, needed in (
         (("--rerun-triggers", "input"), "rerun-triggers: [mtime]"),
@@ -253,7 +244,3 @@ def test_settings_of_snakemake_that_would_hide_a_change_are_refused(project):
         done = project.run("--dry-run", *options, check=False)
         assert done.returncode != 0
         assert f"this workflow needs {needed}: run it with profiles/" in done.stdout + done.stderr
-
-
-def test_one_method_can_be_made_again(project):
-    assert steps(project.planned("--forcerun", FOREST)) == [m for m in OF_FOREST if "Run" not in m]

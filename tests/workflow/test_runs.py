@@ -1,10 +1,12 @@
-"""The same results, byte for byte, however they come about."""
+"""What a run ends with, and the same results byte for byte after it was killed and resumed."""
 
 import os
 import signal
 import subprocess
 import sys
 import time
+
+import pandas as pd
 
 SEED = "results/digits/seed0"
 TABLES = "results/tables/digits.csv"
@@ -47,3 +49,18 @@ def test_a_killed_and_resumed_run_on_one_core_gives_the_results_of_one_left_alon
     expected = results(finished)
     assert results(project) == {path: expected[path] for path in results(project)}
     assert len(results(project)) > 20
+
+
+def test_a_run_ends_with_its_table_its_warnings_and_its_page(finished, screen):
+    stdout, _ = screen
+    summary = (finished.folder / "results/tables/digits_summary.txt").read_text()
+    assert summary.strip() in stdout
+    assert max(map(len, summary.splitlines())) <= 100
+    # 200 test images, ten bins: of each digit there are about 20.
+    assert "Few images of a class" in stdout
+    pages = [line.split()[1] for line in stdout.splitlines() if line.startswith("Open ")]
+    assert sorted(pages) == ["results/benchmark/report.html", "results/digits/report.html"]
+    assert all((finished.folder / page).is_file() for page in pages)
+    tidy = pd.read_csv(finished.folder / "results/tables/digits_scores.csv")
+    assert {"accuracy", "brier", "tece_corrected", "n_positive"} <= set(tidy["metric"])
+    assert set(tidy["method"]) == {"random_forest", "eknn", "mc_dropout", "base_rate"}
