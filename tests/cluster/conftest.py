@@ -8,9 +8,7 @@ import socket
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -65,24 +63,9 @@ def free_ports(count):
         return [one.getsockname()[1] for one in sockets]
 
 
-@dataclass(frozen=True)
-class Cluster:
-    """A running SLURM: the environment of its commands, and a way to kill a daemon."""
-
-    environment: dict[str, str]
-    #: Kills a daemon, such as ``slurmctld`` or ``node1``, and starts it anew.
-    restart: Callable[[str], None]
-
-
 @pytest.fixture(scope="session")
-def slurm(cluster):
-    """Return the environment in which the commands of SLURM reach it."""
-    return cluster.environment
-
-
-@pytest.fixture(scope="session")
-def cluster():
-    """Start SLURM."""
+def slurm():
+    """Start SLURM, and return the environment in which its commands reach it."""
     if os.geteuid() != 0:
         pytest.skip("SLURM's daemons are started as root")
     path = os.environ["PATH"] + os.pathsep + "/usr/sbin"
@@ -97,7 +80,7 @@ def cluster():
 
 
 def running_slurm(folder, path):
-    """Start the daemons in a folder, yield the cluster, stop the daemons."""
+    """Start the daemons in a folder, yield their environment, stop the daemons."""
     folder.chmod(0o755)
     for name in ("state", *(f"spool-{node}" for node in NODES), "bin"):
         (folder / name).mkdir()
@@ -134,16 +117,6 @@ def running_slurm(folder, path):
                 command, env=environment, stdin=subprocess.DEVNULL, stdout=out, stderr=out
             )
 
-    def restart(name):
-        daemons[name].kill()
-        daemons[name].wait()
-        start(name, *daemons[name].args)
-        wait_for(answers, "SLURM")
-
-    def answers():
-        done = subprocess.run(["sinfo"], env=environment, capture_output=True)
-        return done.returncode == 0
-
     def wait_for(condition, what):
         deadline = time.monotonic() + 60
         while not condition():
@@ -174,7 +147,7 @@ def running_slurm(folder, path):
         for node in NODES:
             start(node, "slurmd", "-D", "-f", str(conf), "-N", node)
         wait_for(nodes_are_idle, "SLURM")
-        yield Cluster(environment, restart)
+        yield environment
     finally:
         if len(daemons) == 2 + len(NODES):
             command = ["scancel", "--user=root"]

@@ -13,6 +13,8 @@ import yaml
 
 ROOT = Path(__file__).parents[2]
 SEED = "results/digits/seed0"
+#: Seconds after which something hangs; a busy machine needs a part of them.
+WAIT = 1800
 
 #: A method whose fits wait for the test.
 METHOD = """\
@@ -24,11 +26,11 @@ from epistemic_calibration.methods import Method
 class Own(Method):
     label = "own"
 
-    def __init__(self, *, random_state=0, name="own"):
-        self.random_state, self.name = random_state, name
+    def __init__(self, *, random_state=0):
+        self.random_state = random_state
 
     def fit(self, X, y):
-        with Path(f"{self.name}.begun").open("a") as file:
+        with Path("begun").open("a") as file:
             print(os.environ.get("SLURM_JOB_ID", "none"), file=file)
         while not Path("go").exists():
             time.sleep(0.1)
@@ -52,31 +54,15 @@ COLUMNS = {
 }
 
 
-def command(*arguments):
-    # Short delays: no one else waits in this queue, and its files are on this machine.
-    delays = ("--slurm-init-seconds-before-status-checks", "1", "--latency-wait", "5")
-    profile = ("--workflow-profile", "profiles/slurm")
-    return [sys.executable, "-m", "snakemake", *profile, *delays, *arguments]
-
-
-def run_through_slurm(project, environment, *arguments):
-    return subprocess.run(
-        command(*arguments),
-        cwd=project.folder,
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=1800,
-        stdin=subprocess.DEVNULL,
-    )
-
-
 @contextlib.contextmanager
 def running_through_slurm(project, environment, *arguments):
     """Start a run, and yield its process; its output goes to a file of the project."""
+    # Short delays: no one else waits in this queue, and its files are on this machine.
+    delays = ("--slurm-init-seconds-before-status-checks", "1", "--latency-wait", "5")
+    profile = ("--workflow-profile", "profiles/slurm")
     with (project.folder / "screen.txt").open("w") as output:
         process = subprocess.Popen(
-            command(*arguments),
+            [sys.executable, "-m", "snakemake", *profile, *delays, *arguments],
             cwd=project.folder,
             env=environment,
             stdout=output,
@@ -88,10 +74,11 @@ def running_through_slurm(project, environment, *arguments):
         finally:
             process.kill()
             process.wait()
+            subprocess.run(["scancel", "--user=root"], env=environment, check=True)
 
 
-def wait_for(condition, seconds=600):
-    end = time.monotonic() + seconds
+def wait_for(condition):
+    end = time.monotonic() + WAIT
     while not condition():
         assert time.monotonic() < end, "what the test waits for did not happen"
         time.sleep(0.2)
@@ -117,40 +104,53 @@ def queue(environment):
     return jobs
 
 
-SCORES = [f"{SEED}/scores/{method}.csv" for method in ("random_forest", "eknn")]
+SCORES = f"{SEED}/scores/random_forest.csv"
+OWN = f"{SEED}/hypotheses/own"
 
 
 @pytest.fixture(scope="module")
 def run(slurm, new_project):
-    """Two methods run through SLURM; the first job gets too little memory at first."""
+    """What was run through SLURM: the project, its screen, the queue, the jobs of a method.
+
+    The job of the images gets too little memory at first; that of the method is cancelled, and then
+    loses its node.
+    """
     project = new_project("slurm")
-    done = run_through_slurm(
-        project,
-        slurm,
-        *SCORES,
-        "--set-resources",
-        "images:mem_mb=20 if attempt == 1 else 4000",
-    )
-    output = done.stdout + done.stderr
-    assert done.returncode == 0, output
-    return project, output, queue(slurm)
+    (project.folder / "own.py").write_text(METHOD)
+    project.configure(lambda config: config["methods"].update(own={"file": "own.py"}))
 
+    def begun():
+        path = project.folder / "begun"
+        return path.read_text().split() if path.exists() else []
 
-@pytest.fixture
-def project(run, slurm, tmp_path):
-    """Return a copy of the finished project, whose jobs end with the test also if it fails."""
-    yield run[0].copy(tmp_path / "work")
-    subprocess.run(["scancel", "--user=root"], env=slurm, check=True)
+    little = ("--set-resources", "images:mem_mb=20 if attempt == 1 else 4000")
+    with running_through_slurm(project, slurm, SCORES, OWN, *little) as process:
+
+        def has_begun(n):
+            assert process.poll() is None, (project.folder / "screen.txt").read_text()
+            return len(begun()) >= n
+
+        wait_for(lambda: has_begun(1))
+        subprocess.run(["scancel", begun()[0]], env=slurm, check=True)
+        wait_for(lambda: has_begun(2))
+        update = ["scontrol", "update", f"NodeName={queue(slurm)[begun()[1]]['node']}"]
+        for state in ("DOWN", "RESUME"):
+            subprocess.run([*update, "Reason=test", f"State={state}"], env=slurm, check=True)
+        wait_for(lambda: has_begun(3))
+        (project.folder / "go").touch()
+        code = process.wait(timeout=WAIT)
+    output = (project.folder / "screen.txt").read_text()
+    assert code == 0, output
+    return project, output, queue(slurm), begun()
 
 
 def test_a_run_is_equal_to_a_local_one_and_all_of_it_went_through_the_queue(run, finished):
-    project, output, jobs = run
-    for name in SCORES:
-        assert (project.folder / name).read_bytes() == (finished.folder / name).read_bytes()
+    project, output, jobs, _ = run
+    assert (project.folder / SCORES).read_bytes() == (finished.folder / SCORES).read_bytes()
     executed = re.findall(r"Finished jobid: \d+ \(Rule: (\w+)\)", output)
     completed = [job["rule"] for job in jobs.values() if job["state"] == "COMPLETED"]
     assert sorted(completed) == sorted(executed)
-    assert {"images", "encoder", "latents", "neighbors", "hypotheses", "scores"} == set(completed)
+    assert {"images", "encoder", "latents", "hypotheses", "scores"} <= set(completed)
     # Which of the nodes it goes to depends on how busy the machine is.
     assert {job["node"] for job in jobs.values()} <= {"node1", "node2"}
     for number, job in jobs.items():
@@ -161,7 +161,7 @@ def test_a_run_is_equal_to_a_local_one_and_all_of_it_went_through_the_queue(run,
 
 @pytest.mark.fault
 def test_a_job_that_needs_more_memory_is_named_and_gets_more(run):
-    _, output, jobs = run
+    _, output, jobs, _ = run
     attempts = {
         number: (job["state"], job["memory"])
         for number, job in jobs.items()
@@ -176,17 +176,27 @@ def test_a_job_that_needs_more_memory_is_named_and_gets_more(run):
     assert "results/logs/digits/images.log" in output
 
 
+@pytest.mark.fault
+def test_a_job_that_is_cancelled_or_loses_its_node_runs_again(run):
+    project, _, jobs, (cancelled, *_, last) = run
+    assert jobs[cancelled]["state"] == "CANCELLED"
+    assert jobs[last]["state"] == "COMPLETED"
+    made = sorted(path.name for path in (project.folder / OWN).glob("*.npz"))
+    assert made == ["0.npz", "3.npz", "8.npz"]
+
+
 @pytest.mark.skipif(torch.cuda.is_available(), reason="its jobs would find a GPU")
-def test_with_device_cuda_the_jobs_that_can_use_a_gpu_ask_for_one(project, slurm):
+def test_with_device_cuda_the_jobs_that_can_use_a_gpu_ask_for_one(run, slurm):
+    project, _, before, _ = run
     project.configure(lambda config: config.update(device="cuda"))
-    before = queue(slurm)
-    done = run_through_slurm(project, slurm, SCORES[0], "--retries", "0")
+    with running_through_slurm(project, slurm, SCORES, "--retries", "0") as process:
+        assert process.wait(timeout=WAIT) != 0
     (job,) = (job for number, job in queue(slurm).items() if number not in before)
     assert job["rule"] == "encoder"
     assert "gpu" in job["gpus"]
     assert job["node"] == "node2"
-    assert done.returncode != 0
-    assert "device='cuda', but PyTorch finds no GPU here" in done.stdout + done.stderr
+    said = (project.folder / "screen.txt").read_text()
+    assert "device='cuda', but PyTorch finds no GPU here" in said
 
 
 def test_the_profile_says_all_that_the_default_one_says():
@@ -197,44 +207,3 @@ def test_the_profile_says_all_that_the_default_one_says():
     # On a cluster the queue counts cores.
     del default["cores"]
     assert {key: cluster.get(key) for key in default} == default
-
-
-@pytest.mark.fault
-def test_jobs_that_are_cancelled_time_out_or_lose_their_node_run_again(project, slurm, tmp_path):
-    names = ("cancelled", "slow", "lost")
-    (project.folder / "own.py").write_text(METHOD)
-    entries = {name: {"file": "own.py", "name": name} for name in names}
-    project.configure(lambda config: config["methods"].update(entries))
-    folders = [f"{SEED}/hypotheses/{name}" for name in names]
-    local = project.copy(tmp_path / "local")
-    (local.folder / "go").touch()
-    local.run(*folders)
-
-    def begun(name):
-        path = project.folder / f"{name}.begun"
-        return path.read_text().split() if path.exists() else []
-
-    limit = "hypotheses:runtime=1 if attempt == 1 else 60"
-    with running_through_slurm(project, slurm, *folders, "--set-resources", limit) as process:
-        wait_for(lambda: all(begun(name) for name in names))
-        subprocess.run(["scancel", begun("cancelled")[0]], env=slurm, check=True)
-        # The others reach the limit of a minute.
-        wait_for(lambda: all(len(set(begun(name))) == 2 for name in names))
-        states = {number: job["state"] for number, job in queue(slurm).items()}
-        assert states[begun("cancelled")[0]] == "CANCELLED"
-        assert states[begun("slow")[0]] == states[begun("lost")[0]] == "TIMEOUT"
-        n_begun = len(begun("lost"))
-        node = queue(slurm)[begun("lost")[-1]]["node"]
-        update = ["scontrol", "update", f"NodeName={node}", "Reason=test"]
-        subprocess.run([*update, "State=DOWN"], env=slurm, check=True)
-        subprocess.run([*update, "State=RESUME"], env=slurm, check=True)
-        wait_for(lambda: len(begun("lost")) > n_begun)
-        (project.folder / "go").touch()
-        assert process.wait(timeout=600) == 0, (project.folder / "screen.txt").read_text()
-    for folder in folders:
-        made, expected = (
-            {path.name: path.read_bytes() for path in (p.folder / folder).glob("*.npz")}
-            for p in (project, local)
-        )
-        assert made == expected
-        assert len(made) == 3
