@@ -9,6 +9,13 @@ import yaml
 ROOT = Path(__file__).parents[2]
 
 
+@pytest.fixture(scope="session")
+def few():
+    """Return what makes a method cheap to fit, for tests that hold however long it is trained."""
+    values = {"n_members": 3, "n_steps": 20, "n_epochs": 3, "min_steps": 20}
+    return lambda method: {k: v for k, v in values.items() if k in method.default_parameters()}
+
+
 @pytest.fixture
 def one_job_per_stage(tmp_path):
     """A plan of the digits, and the wildcards of one job of every stage, by stage."""

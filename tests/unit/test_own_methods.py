@@ -287,8 +287,8 @@ def test_how_tasks_are_grouped_does_not_matter_where_copies_are_changed(mine, da
 
 @pytest.mark.fault
 @pytest.mark.parametrize("name", available_methods())
-def test_how_tasks_are_grouped_does_not_matter_to_the_methods_of_the_project(name, data):
+def test_how_tasks_are_grouped_does_not_matter_to_the_methods_of_the_project(name, data, few):
     method = load_method(name)
-    together = grouped(method, data, 5)
+    together = grouped(method, data, 5, **few(method))
     for tasks_at_once in (1, 2):
-        assert_same_bits(grouped(method, data, tasks_at_once), together)
+        assert_same_bits(grouped(method, data, tasks_at_once, **few(method)), together)
