@@ -59,7 +59,7 @@ validate: $(READY_DEV) ## run the simulations behind what the docs claim, quickl
 	$(BIN)/python validation/run.py --quick --output build/validation
 
 test: $(READY_DEV) ## run every test that can run on this machine
-	$(BIN)/python -m pytest -n auto --dist loadfile
+	$(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder
 
 lint: $(READY_DEV) ## check style: ruff, snakefmt, snakemake --lint, wrapping of Markdown
 	$(BIN)/ruff check .

@@ -61,6 +61,19 @@ SMALL = {
 }
 
 
+#: The kinds of tests, those first that wait most, for SLURM and for Snakemake.
+KINDS = ("cluster", "workflow", "browser", "unit")
+
+
+def pytest_collection_modifyitems(items):
+    items.sort(key=lambda item: KINDS.index(item.path.relative_to(ROOT / "tests").parts[0]))
+
+
+def pytest_xdist_auto_num_workers():
+    """One more than there are cores, of which those are idle whose tests wait."""
+    return 1 + len(os.sched_getaffinity(0))
+
+
 @dataclass
 class Project:
     """A copy of the project and its results, in a folder of its own."""
