@@ -1,5 +1,6 @@
 """The Python in the documentation runs, and its links lead somewhere."""
 
+import json
 import re
 import subprocess
 import sys
@@ -23,16 +24,22 @@ def python_of(path):
     ]
 
 
-def blocks(path):
-    """Yield every Python block of a page as a parameter."""
-    for heading, code in python_of(ROOT / path):
-        yield pytest.param(code, id=f"{path}: {heading}")
+#: Runs each block with names of its own, in a process that imports the heavy libraries once.
+EACH = """
+import contextlib, io, json, sys
+printed = []
+for heading, code in json.load(sys.stdin):
+    with contextlib.redirect_stdout(io.StringIO()) as output:
+        exec(compile(code, heading, "exec"), {"__name__": "__main__"})
+    printed.append(output.getvalue())
+print(json.dumps(printed))
+"""
 
 
-def run(code, folder):
+def run(code, folder, given=None):
     command = [sys.executable, "-c", code]
     env = {"PYTHONPATH": str(PACKAGE), "OMP_NUM_THREADS": "1"}
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, env=env)
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, env=env, input=given)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -42,18 +49,20 @@ def words(text):
     return " ".join(re.sub(r"[-+]?[\d,]*\.?\d+(e-?\d+)?", "#", text).split())
 
 
-ALONE = ("docs/index.md", "docs/models.md", "docs/why_not_eece.md", "README.md")
-
-
-@pytest.mark.parametrize("code", [block for page in ALONE for block in blocks(page)])
-def test_blocks_run_by_themselves(code, tmp_path):
-    printed = run(code, tmp_path)
-    if "print(evaluate(" in code:
-        assert printed.startswith("Evaluation of ")
-    readme = (ROOT / "README.md").read_text()
-    if "print(evaluate(" in code and code in readme:
-        shown = re.search(r"(?ms)^```\n(Evaluation of .*?)…?\n```$", readme)[1]
-        assert words(printed).startswith(words(shown))
+@pytest.mark.parametrize(
+    "page", ["docs/index.md", "docs/models.md", "docs/why_not_eece.md", "README.md"]
+)
+def test_blocks_run_by_themselves(page, tmp_path):
+    blocks = python_of(ROOT / page)
+    for (heading, code), printed in zip(
+        blocks, json.loads(run(EACH, tmp_path, json.dumps(blocks))), strict=True
+    ):
+        if "print(evaluate(" in code:
+            assert printed.startswith("Evaluation of "), heading
+            if page == "README.md":
+                text = (ROOT / page).read_text()
+                shown = re.search(r"(?ms)^```\n(Evaluation of .*?)…?\n```$", text)[1]
+                assert words(printed).startswith(words(shown))
 
 
 def test_what_to_do_with_a_result_runs_from_top_to_bottom(tmp_path):
