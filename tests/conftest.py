@@ -80,7 +80,7 @@ class Project:
 
     folder: Path
 
-    def run(self, *arguments, check=True, timeout=900):
+    def run(self, *arguments, check=True, timeout=1800):
         """Run Snakemake in the folder and return the finished process."""
         command = [sys.executable, "-m", "snakemake", "--cores", "2", *arguments]
         done = subprocess.run(

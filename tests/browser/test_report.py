@@ -38,7 +38,7 @@ def browse(report, folder, *options):
         *options,
         report.as_uri(),
     ]
-    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
+    return subprocess.run(command, capture_output=True, text=True, timeout=600, check=True)
 
 
 def test_the_page_lists_what_a_reader_looks_for(report, tmp_path):

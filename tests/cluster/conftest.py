@@ -118,7 +118,7 @@ def running_slurm(folder, path):
             )
 
     def wait_for(condition, what):
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 600
         while not condition():
             dead = [name for name, daemon in daemons.items() if daemon.poll() is not None]
             if dead or time.monotonic() > deadline:
@@ -151,7 +151,7 @@ def running_slurm(folder, path):
     finally:
         if len(daemons) == 2 + len(NODES):
             command = ["scancel", "--user=root"]
-            subprocess.run(command, env=environment, capture_output=True, timeout=30)
+            subprocess.run(command, env=environment, capture_output=True, timeout=300)
         for daemon in reversed(daemons.values()):
             daemon.terminate()
             try:

@@ -159,7 +159,6 @@ def test_a_run_is_equal_to_a_local_one_and_all_of_it_went_through_the_queue(run,
         assert job["gpus"] == "N/A"
 
 
-@pytest.mark.fault
 def test_a_job_that_needs_more_memory_is_named_and_gets_more(run):
     _, output, jobs, _ = run
     attempts = {
@@ -176,7 +175,6 @@ def test_a_job_that_needs_more_memory_is_named_and_gets_more(run):
     assert "results/logs/digits/images.log" in output
 
 
-@pytest.mark.fault
 def test_a_job_that_is_cancelled_or_loses_its_node_runs_again(run):
     project, _, jobs, (cancelled, *_, last) = run
     assert jobs[cancelled]["state"] == "CANCELLED"

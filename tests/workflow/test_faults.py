@@ -58,7 +58,6 @@ def contents(folder):
     }
 
 
-@pytest.mark.fault
 def test_methods_that_fail_spoil_no_other_results_and_leave_them_their_tables(project):
     before = contents(project.folder / "results" / "digits")
     codes = {name: code for name, (code, _) in FAULTS.items()} | {"healthy": "return good"}
@@ -88,7 +87,6 @@ def test_methods_that_fail_spoil_no_other_results_and_leave_them_their_tables(pr
     assert places == sorted(places) and "killed" not in table
 
 
-@pytest.mark.fault
 def test_broken_data_sets_are_named_and_leave_the_others_alone(project):
     data = project.folder / "data"
     rng = np.random.default_rng(0)
@@ -139,7 +137,6 @@ def mounted(folder, *options):
         subprocess.run(["umount", str(folder)], check=True)
 
 
-@pytest.mark.fault
 def test_a_full_disk_loses_nothing(project):
     results, aside = project.folder / "results", project.folder / "aside"
     results.rename(aside)

@@ -190,7 +190,6 @@ def test_a_change_reruns_what_it_is_of_alone(extended):
     assert project.planned("digits") == []
 
 
-@pytest.mark.fault
 def test_what_is_wrong_is_refused_with_its_file_named(extended, tmp_path):
     project = extended[1].copy(tmp_path / "work")
     tables = project.tables()
@@ -213,7 +212,6 @@ def test_what_is_wrong_is_refused_with_its_file_named(extended, tmp_path):
     assert project.tables() == tables
 
 
-@pytest.mark.fault
 def test_missing_predictions_are_named_before_anything_runs(extended, tmp_path):
     project = extended[1].copy(tmp_path / "work")
     lost = "preds/mine_digits_0_8.npz"

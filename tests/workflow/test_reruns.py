@@ -7,7 +7,6 @@ import subprocess
 import sys
 
 import numpy as np
-import pytest
 import yaml
 
 SEED = "results/digits/seed0"
@@ -179,7 +178,6 @@ def test_a_task_that_fails_leaves_the_finished_ones_to_the_next_run(project):
     assert made == {p.name: p.read_bytes() for p in (project.folder / folder).glob("*.npz")}
 
 
-@pytest.mark.fault
 def test_damaged_and_foreign_inputs_are_all_named_and_made_again(project):
     digits = project.folder / FOREST
     before = {path.name: path.read_bytes() for path in digits.glob("*.npz")}
@@ -197,7 +195,6 @@ def test_damaged_and_foreign_inputs_are_all_named_and_made_again(project):
     assert before == {path.name: path.read_bytes() for path in digits.glob("*.npz")}
 
 
-@pytest.mark.fault
 def test_a_number_edited_in_the_scores_does_not_reach_the_tables(project):
     path = project.folder / SEED / "scores" / "eknn.csv"
     stat, text = path.stat(), path.read_text()
@@ -211,7 +208,6 @@ def test_a_number_edited_in_the_scores_does_not_reach_the_tables(project):
     assert f"{SEED}/scores/eknn.csv is not what its job has written" in done.stdout + done.stderr
 
 
-@pytest.mark.fault
 def test_verify_names_what_no_job_reads(project):
     said, code = verified(project)
     assert code == 0, said
@@ -235,7 +231,6 @@ def test_verify_names_what_no_job_reads(project):
     assert sorted(line.partition(":")[0] for line in said.splitlines()[:-1]) == flipped
 
 
-@pytest.mark.fault
 def test_settings_of_snakemake_that_would_hide_a_change_are_refused(project):
     for options, needed in (
         (("--rerun-triggers", "input"), "rerun-triggers: [mtime]"),
