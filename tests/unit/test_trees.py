@@ -1,9 +1,10 @@
+import numba
 import numpy as np
 import pytest
 from scipy.stats import binom
 from sklearn.tree import DecisionTreeClassifier
 
-from epistemic_calibration.methods._trees import grow_tree, positive_fractions, ranks
+from epistemic_calibration.methods._trees import compiled, grow_tree, positive_fractions, ranks
 
 N = 2000
 ALL = {"min_samples_leaf": 1, "max_depth": None, "bootstrap": False}
@@ -116,3 +117,15 @@ def test_too_many_samples_are_refused():
     y = np.zeros(2**21, dtype=np.uint8)
     with pytest.raises(ValueError, match="2,097,152 training samples; a tree takes 2,097,151"):
         grow_tree(ranks(np.ones((1, 1))), y, max_features=1, rng=np.random.default_rng(0), **ALL)
+
+
+def test_code_is_compiled_where_it_cannot_be_kept(monkeypatch):
+    njit = numba.njit
+
+    def without_cache(*args, cache=False, **options):
+        if cache:
+            raise RuntimeError("cannot cache function: no locator available")
+        return njit(*args, **options)
+
+    monkeypatch.setattr(numba, "njit", without_cache)
+    assert compiled(lambda x: x + 1)(2) == 3

@@ -21,7 +21,6 @@ from epistemic_calibration.device import resolve_device
 from epistemic_calibration.methods._networks import (
     ALIGNMENT,
     GROUP_BYTES,
-    CrossEntropy,
     Minibatches,
     MinibatchStep,
     Networks,
@@ -30,6 +29,7 @@ from epistemic_calibration.methods._networks import (
     bit_generator,
     check_data,
     check_settings,
+    cross_entropy,
     denormals_flushed,
     initial_weights,
     rounded_up,
@@ -188,7 +188,7 @@ class _Training(Minibatches):
             seeds=seeds,
             batch_size=batch_size,
             learning_rate=learning_rate,
-            loss=CrossEntropy(),
+            loss=cross_entropy,
         )
         self.n_ensembles, self.n_members = factors[0][0].shape[:2]
         start = []
@@ -241,13 +241,13 @@ class _Step(MinibatchStep):
         self.sums = [(empty(a), empty(b)) for a, b in zip(fan_in, fan_out, strict=True)]
 
     def compute_gradients(
-        self, indices: torch.Tensor, targets: torch.Tensor, kept: torch.Tensor
+        self, indices: torch.Tensor, targets: torch.Tensor, losses: torch.Tensor
     ) -> None:
         """Write the gradients of the mean cross-entropy over the members' minibatches.
 
         Parameters
         ----------
-        indices, targets, kept : tensor of shape (n_networks, padded_size)
+        indices, targets, losses : tensor of shape (n_networks, padded_size)
             As of the step of `_networks`.
         """
         training, last = self.training, len(self.inputs) - 1
@@ -262,7 +262,9 @@ class _Step(MinibatchStep):
                 torch.clamp_min(z, 0, out=self.inputs[i + 1])
 
         logits, delta = (v[last].flatten(0, 1) for v in (self.pre_activations, self.deltas))
-        training.loss.write_gradients(logits, targets, self.mean_factors, kept, delta)
+        of_samples, slopes = training.loss(logits, targets, training.epoch)
+        losses.copy_(of_samples)
+        torch.mul(slopes, self.mean_factors, out=delta)
         for i in range(last, -1, -1):
             w, r, s, _ = training.layers[i]
             of_w, of_r, of_s, of_b = training.layer_gradients[i]

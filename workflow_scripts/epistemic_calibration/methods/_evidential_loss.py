@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal
 
 import torch
@@ -32,7 +32,7 @@ def evidence(logits: torch.Tensor, activation: Literal["relu", "softplus", "exp"
     return logits.clamp(-MAX_EXPONENT, MAX_EXPONENT).exp()
 
 
-@dataclass
+@dataclass(frozen=True)
 class EvidentialLoss:
     r"""Expected squared error under a Dirichlet law, and its divergence from the uniform law.
 
@@ -52,46 +52,30 @@ class EvidentialLoss:
 
     activation: Literal["relu", "softplus", "exp"]
     annealing_epochs: int
-    divergence_weight: float = field(init=False, default=1.0)
 
-    def start_epoch(self, epoch: int) -> None:
-        """Set the weight of the divergence in an epoch, counted from 1."""
+    def __call__(
+        self, logits: torch.Tensor, targets: torch.Tensor, epoch: int
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return the losses and their gradients, as a `Loss` of the networks."""
         done = epoch - 1
-        within = done < self.annealing_epochs
-        self.divergence_weight = done / self.annealing_epochs if within else 1.0
-
-    def write_gradients(
-        self,
-        logits: torch.Tensor,
-        targets: torch.Tensor,
-        factors: torch.Tensor,
-        kept: torch.Tensor,
-        out: torch.Tensor,
-    ) -> None:
-        """Write the gradients times ``factors``; keep the losses."""
-        weight = self.divergence_weight
-        # (n_networks, padded_size, 2) -> (2, n_networks, padded_size)
-        by_class = logits.permute(2, 0, 1).contiguous()
-        alpha = evidence(by_class, self.activation).add_(1)
+        weight = done / self.annealing_epochs if done < self.annealing_epochs else 1.0
+        # (..., 2) -> (2, ...)
+        by_class = logits.movedim(-1, 0).contiguous()
+        alpha = evidence(by_class, self.activation).add(1)
         strength = alpha[0] + alpha[1]
         p = alpha[1] / strength
         residual, variance = p - targets, p * (1 - p)
         # α of the wrong class: 1 and 0 are wrong for the labels 0 and 1.
         wrong = torch.stack([targets, 1 - targets])
         alpha_wrong = (alpha * wrong).sum(0)
-        kept.copy_(2 * (residual * residual + variance / (strength + 1)))
-        kept.add_(weight * (alpha_wrong.log() + 1 / alpha_wrong - 1))
+        losses = 2 * (residual * residual + variance / (strength + 1))
+        losses = losses + weight * (alpha_wrong.log() + 1 / alpha_wrong - 1)
 
         by_p = 2 * (2 * residual + (1 - 2 * p) / (strength + 1)) / strength
         by_strength = -2 * variance / (strength + 1).square()
         by_alpha = torch.stack([by_strength - by_p * p, by_strength + by_p * (1 - p)])
-        by_alpha.add_(wrong * (weight * (alpha_wrong - 1) / alpha_wrong.square()))
-        by_alpha.mul_(self._slope(by_class, alpha)).mul_(factors)
-        out.copy_(by_alpha.permute(1, 2, 0))
-
-    def total(self, kept: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
-        """Return the sum of the losses."""
-        return kept.sum()
+        by_alpha += wrong * (weight * (alpha_wrong - 1) / alpha_wrong.square())
+        return losses, (by_alpha * self._slope(by_class, alpha)).movedim(0, -1)
 
     def _slope(self, logits: torch.Tensor, alpha: torch.Tensor) -> torch.Tensor:
         if self.activation == "relu":

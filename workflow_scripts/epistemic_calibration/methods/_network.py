@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 import numpy as np
 
@@ -27,8 +27,6 @@ class NetworkMethod(Method):
 
     Network j of a task has the seed ``derive_seed(random_state, j)``.
     """
-
-    required_packages: ClassVar[dict[str, str]] = {"numba": "numba"}
 
     hidden_sizes: tuple[Annotated[int, {"ge": 1}], ...] = parameter(
         (100, 20), min_length=1, description="units of each hidden layer, with ReLU"

@@ -9,17 +9,29 @@ counts the labels of each rank, which takes a few operations a sample and finds 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
+import numba
 import numpy as np
-
-from epistemic_calibration.methods._compiled import compiled
 
 #: Three counts share one integer, of so many bits each: samples, their weights, and those of
 #: positive samples. One addition then moves all.
 _BITS = 21
 MAX_SAMPLES = 2**_BITS - 1
 _LEAF = -1
+
+
+def compiled(function: Callable) -> Callable:
+    """Return the function compiled, and kept beside Python's bytecode for later processes.
+
+    Division by zero follows IEEE 754, as in NumPy: a check would keep loops from being vectorised.
+    """
+    try:
+        return numba.njit(cache=True, error_model="numpy")(function)
+    except RuntimeError:
+        # Neither the package's folder nor the user's cache can be written to.
+        return numba.njit(error_model="numpy")(function)
 
 
 class Ranks(NamedTuple):
