@@ -479,7 +479,6 @@ FORBIDDEN = [
     "matplotlib",
     "seaborn",
     "arviz_stats",
-    "polyagamma",
     "jsonschema",
     "yaml",
     "PIL",

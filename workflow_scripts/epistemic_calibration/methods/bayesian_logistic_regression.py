@@ -6,7 +6,7 @@ import logging
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import ClassVar, Literal, Self
+from typing import ClassVar, Self
 
 import numpy as np
 
@@ -15,9 +15,8 @@ from epistemic_calibration.parameters import parameter
 
 logger = logging.getLogger("epistemic_calibration")
 
-# Over-dispersion of the starting points, as a factor on the standard deviation of the
-# reference: R-hat sees a chain that has not converged only if the chains start
-# further apart than the posterior is wide.
+# Factor on the standard deviation of the starting points: R-hat sees a chain that has not
+# converged only if the chains start further apart than the posterior is wide.
 _START_SCALE = 1.5
 # Acceptance rate near which Hamiltonian Monte Carlo is most efficient (Betancourt et al. 2014).
 _TARGET_ACCEPTANCE = 0.8
@@ -28,14 +27,12 @@ _JITTER = 0.2
 # Two steps a trajectory give nearly independent draws; one step was rejected too often.
 _MIN_STEPS = 2
 _MAX_STEPS = 64
-# A chain that started far out may reject every proposal of a trajectory that suits the
-# others, so that the mean acceptance does not tell: after so many rejections in a row
-# steps are made shorter, and the warm-up goes on for up to so many iterations.
+# A chain that started far out may reject every proposal of a trajectory that suits the others:
+# after so many rejections in a row steps are made shorter, and the warm-up is prolonged.
 _MAX_REJECTIONS = 3
 _MAX_EXTRA_WARMUP = 100
-# The reference is judged by the standard deviation of the log ratio of the posterior's
-# density to its own, over so many draws. It is 1 to 3 on latents of images; above the
-# maximum, another reference is tried.
+# The reference is judged by the standard deviation of the log ratio of the posterior's density
+# to its own, over so many draws: 1 to 3 on latents of images. Above the maximum, another is tried.
 _N_PILOT = 50
 _MAX_MISFIT = 5.0
 _MAX_VARIATIONAL_STEPS = 50
@@ -53,10 +50,8 @@ class BayesianLogisticRegression(Method):
     second argument being the standard deviation. A feature that is zero on the whole
     training set leaves its weight to the prior, which is then sampled directly.
 
-    Both samplers draw from the same posterior exactly. ``hmc`` is split Hamiltonian Monte
-    Carlo (Shahbaba et al. 2014), which follows the Laplace approximation exactly and corrects
-    for the rest. ``polya_gamma`` is the Gibbs sampler of Polson et al. (2013), the reference,
-    which is slower.
+    Draws are of split Hamiltonian Monte Carlo (Shahbaba et al. 2014), which follows the Laplace
+    approximation exactly and corrects for the rest.
 
     Notes
     -----
@@ -66,8 +61,6 @@ class BayesianLogisticRegression(Method):
 
     References
     ----------
-    Polson, Scott, Windle, "Bayesian inference for logistic models using Pólya–Gamma latent
-    variables", JASA 108, 2013.
     Shahbaba, Lan, Johnson, Neal, "Split Hamiltonian Monte Carlo", Statistics and Computing
     24, 2014.
     Vehtari, Gelman, Simpson, Carpenter, Bürkner, "Rank-normalization, folding, and
@@ -82,16 +75,13 @@ class BayesianLogisticRegression(Method):
     n_hypotheses: int = parameter(
         100, ge=1, description="posterior draws kept, evenly spaced over all chains"
     )
-    sampler: Literal["hmc", "polya_gamma"] = parameter(
-        "hmc", description="Hamiltonian Monte Carlo (hmc) or the slower Gibbs sampler (polya_gamma)"
-    )
     n_chains: int = parameter(
         10, ge=2, description="chains, at least 2, since they are compared with each other"
     )
     n_warmup: int = parameter(
         10,
         ge=0,
-        description="first iterations of each chain, in which hmc adapts its step; discarded",
+        description="first iterations of each chain, in which the step adapts; discarded",
     )
     n_draws: int = parameter(50, ge=4, description="iterations of each chain after these, at first")
     max_doublings: int = parameter(
@@ -150,8 +140,7 @@ class BayesianLogisticRegression(Method):
     ) -> np.ndarray:
         """Return draws of shape (n_chains, n_draws, n_weights)."""
         starts = posterior.overdispersed_draws(self.n_chains, rng)
-        chains_of = {"hmc": _HamiltonianChains, "polya_gamma": _PolyaGammaChains}[self.sampler]
-        chains = chains_of(posterior, starts, rng)
+        chains = _HamiltonianChains(posterior, starts, rng)
         chains.warm_up(self.n_warmup)
 
         draws = np.empty((self.n_chains, 0, posterior.n_weights))
@@ -175,7 +164,7 @@ class BayesianLogisticRegression(Method):
                 return draws
             n_new = draws.shape[1]
         raise ConvergenceError(
-            f"{self.sampler} chains have not converged after {draws.shape[1]} draws each: "
+            f"chains have not converged after {draws.shape[1]} draws each: "
             f"largest R-hat {r_hat:.3f} (allowed {self.max_r_hat}), smallest effective sample "
             f"size {ess:.0f} (required {self.min_effective_sample_size}). "
             f"Raise max_doublings or n_draws"
@@ -261,12 +250,6 @@ class _Posterior:
         """Return starting points z, shape (n_chains, n_weights)."""
         return _START_SCALE * rng.standard_normal((n_chains, self.n_weights))
 
-    def log_density(self, weights: np.ndarray) -> np.ndarray:
-        """Return the log posterior density of weights, up to a constant."""
-        logits = weights @ self.X.T
-        log_likelihood = logits @ self.y - np.logaddexp(0, logits).sum(axis=1)
-        return log_likelihood - self.precision / 2 * np.sum(weights**2, axis=1)
-
     def remainder(self, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return what the reference lacks, U(z) − |z|²/2, and its gradient.
 
@@ -306,10 +289,9 @@ def _variational_gaussian(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return mean and precision matrix of the Gaussian nearest to the posterior.
 
-    Nearest in KL(Gaussian ‖ posterior), found by natural-gradient steps from the given
-    start (Opper & Archambeau 2009; Khan & Lin 2017), each halved until it improves. The
-    logistic function is taken as Φ(√(π/8) f), which makes every expectation a closed form:
-    the result is where the chains' coordinates start, not what they sample.
+    By natural-gradient steps (Opper & Archambeau 2009; Khan & Lin 2017), each halved until
+    KL(Gaussian ‖ posterior) falls. With the logistic function taken as Φ(√(π/8) f) every
+    expectation is a closed form; the chains correct for it.
     """
     from scipy.special import ndtr
 
@@ -406,36 +388,3 @@ class _HamiltonianChains:
         self.potential = np.where(accepted, potential, self.potential)
         self.gradient = np.where(accepted[:, None], gradient, self.gradient)
         return float(probabilities.mean()), accepted
-
-
-class _PolyaGammaChains:
-    """The Gibbs sampler of Polson, Scott and Windle (2013): every draw is accepted."""
-
-    acceptance_rate = 1.0
-
-    def __init__(self, posterior: _Posterior, z: np.ndarray, rng: np.random.Generator) -> None:
-        self.posterior, self.rng = posterior, rng
-        self.draws = posterior.weights(z)
-
-    def warm_up(self, n_iterations: int) -> None:
-        """Move away from the starting points."""
-        for _ in self.iterate(n_iterations):
-            pass
-
-    def iterate(self, n_iterations: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Yield weights (n_chains, n_weights) and log densities (n_chains,)."""
-        for _ in range(n_iterations):
-            self.draws = np.stack([self._step(w) for w in self.draws])
-            yield self.draws, self.posterior.log_density(self.draws)
-
-    def _step(self, weights: np.ndarray) -> np.ndarray:
-        from polyagamma import random_polyagamma
-        from scipy.linalg import cho_solve, cholesky, solve_triangular
-
-        X, y = self.posterior.X, self.posterior.y
-        omega = random_polyagamma(1, X @ weights, random_state=self.rng)
-        precision = X.T @ (omega[:, None] * X) + self.posterior.precision * np.eye(X.shape[1])
-        factor = cholesky(precision, lower=True)
-        mean = cho_solve((factor, True), X.T @ (y - 0.5))
-        noise = self.rng.standard_normal(X.shape[1])
-        return mean + solve_triangular(factor, noise, lower=True, trans="T")
