@@ -7,7 +7,8 @@ from scipy.stats import binom, chi2
 from sklearn.linear_model import LogisticRegression
 
 from epistemic_calibration.methods import load_method
-from epistemic_calibration.methods._networks import predict_proba, train_networks
+from epistemic_calibration.methods.kernels.networks import train_networks
+from epistemic_calibration.methods.kernels.prediction import predict_proba
 from epistemic_calibration.seeds import derive_seed
 
 NETWORK_METHODS = [

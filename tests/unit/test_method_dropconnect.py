@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from epistemic_calibration.methods import _networks as engine
 from epistemic_calibration.methods.deep_ensemble import DeepEnsemble
 from epistemic_calibration.methods.dropconnect import DropConnect
+from epistemic_calibration.methods.kernels.minibatches import bit_generator
 from epistemic_calibration.seeds import derive_seed
 
 FAST = {
@@ -44,7 +44,7 @@ def test_a_pass_is_the_network_with_masked_weights(data, layers):
     X, y = data
     method = DropConnect(**FAST, layers=layers, n_hypotheses=3, random_state=5).fit(X, y)
     weights = [w[0] for w in method.networks_.weights]
-    bits = engine.bit_generator(derive_seed(5, 0), "passes")
+    bits = bit_generator(derive_seed(5, 0), "passes")
     n_masked = 3 if layers == "all" else 2
     n_entries = sum(w.size for w in weights[:n_masked])
     for j in range(3):

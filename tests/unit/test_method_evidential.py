@@ -1,16 +1,18 @@
 """Evidential networks: their loss against quadrature and torch, their law against scipy."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 import torch
+from plain_networks import PlainNetwork
 from scipy.integrate import quad
 from scipy.stats import beta as beta_law
 from torch import nn
 from torch.distributions import Dirichlet, kl_divergence
 
-from epistemic_calibration.methods import _networks as engine
-from epistemic_calibration.methods._evidential_loss import EvidentialLoss, evidence
 from epistemic_calibration.methods.evidential import Evidential
+from epistemic_calibration.methods.kernels.evidential_loss import EvidentialLoss, evidence
 from epistemic_calibration.seeds import derive_seed
 
 FAST = {
@@ -79,38 +81,24 @@ def test_the_loss_is_an_expectation_under_the_beta_law(label):
     assert loss.item() == pytest.approx(expected, rel=1e-5)
 
 
+def mean_reference_loss(*args, **settings):
+    return reference_loss(*args, **settings).mean()
+
+
 @pytest.mark.parametrize("activation", ACTIVATIONS)
 def test_training_is_that_of_a_plain_loop(activation):
     X, y = problem(100)
     method = Evidential(**FAST, evidence=activation, annealing_epochs=5, random_state=3).fit(X, y)
-    seed = derive_seed(3, 0)
-    layers = []
-    for w in engine.initial_weights((4, 10, 5, 2), seed):
-        linear = nn.Linear(len(w) - 1, w.shape[1])
-        with torch.no_grad():
-            linear.weight.copy_(torch.tensor(w[:-1].T))
-            linear.bias.copy_(torch.tensor(w[-1]))
-        layers += [linear, nn.ReLU()]
-    network = nn.Sequential(*layers[:-1])
-    optimizer = torch.optim.Adam(network.parameters(), lr=0.01)
-    order = np.random.Generator(engine.bit_generator(seed, "order"))
-    inputs, labels = torch.from_numpy(X), torch.from_numpy(y)
+    plain = PlainNetwork((4, 10, 5, 2), derive_seed(3, 0))
+    optimizer = torch.optim.Adam(plain.module.parameters(), lr=0.01)
     for epoch in range(12):
-        total = 0.0
-        for batch in torch.from_numpy(order.permutation(100)).split(32):
-            weight = min(1, epoch / 5)
-            loss = reference_loss(network(inputs[batch]), labels[batch], activation, weight).mean()
-            optimizer.zero_grad()
-            loss.backward()
-            optimizer.step()
-            total += loss.item() * len(batch)
-    for ours, theirs in zip(method.networks_.weights, network[::2], strict=True):
-        np.testing.assert_allclose(
-            ours[0, :-1], theirs.weight.detach().numpy().T, rtol=1e-3, atol=1e-4
-        )
-    assert method.diagnostics()["final_training_loss"] == pytest.approx(total / 100, rel=1e-4)
+        loss = partial(mean_reference_loss, activation=activation, weight=min(1, epoch / 5))
+        mean_loss = plain.run_epoch(X, y, optimizer, loss)
+    plain.assert_weights(method.networks_.weights, 0, rtol=1e-3, atol=1e-4)
+    assert method.diagnostics()["final_training_loss"] == pytest.approx(mean_loss, rel=1e-4)
     with torch.no_grad():
-        negative, positive = reference_evidence(network(inputs), activation).numpy().T + 1
+        logits = plain.module(torch.from_numpy(X))
+    negative, positive = reference_evidence(logits, activation).numpy().T + 1
     for ours, theirs in zip(method.beta_parameters(X), (positive, negative), strict=True):
         np.testing.assert_allclose(ours, theirs, rtol=2e-3)
 

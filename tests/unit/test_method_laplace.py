@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from epistemic_calibration.methods._networks import last_hidden_activations
 from epistemic_calibration.methods.deep_ensemble import DeepEnsemble
+from epistemic_calibration.methods.kernels.prediction import last_hidden_activations
 from epistemic_calibration.methods.laplace import LastLayerLaplace
 
 FAST = {

@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
-from epistemic_calibration.methods import _networks as engine
 from epistemic_calibration.methods.deep_ensemble import DeepEnsemble
+from epistemic_calibration.methods.kernels import prediction
+from epistemic_calibration.methods.kernels.minibatches import bit_generator
 from epistemic_calibration.methods.mc_dropout import MCDropout
 from epistemic_calibration.seeds import derive_seed
 
@@ -63,7 +64,7 @@ def test_a_pass_is_the_network_with_masked_activations(data):
     X, y = data
     method = MCDropout(**FAST, mask_sharing="function", n_hypotheses=3, random_state=5).fit(X, y)
     weights = [w[0] for w in method.networks_.weights]
-    bits = engine.bit_generator(derive_seed(5, 0), "passes")
+    bits = bit_generator(derive_seed(5, 0), "passes")
     for j in range(3):
         drawn = bits.random_raw(4).view(np.uint16)  # 15 units, of 16
         masks = [
@@ -80,7 +81,7 @@ def test_a_pass_is_the_network_with_masked_activations(data):
 
 def test_inputs_in_several_pieces_get_masks_of_their_own(data, fitted, monkeypatch):
     X, _ = data
-    monkeypatch.setattr(engine, "_CHUNK", 100)
+    monkeypatch.setattr(prediction, "_CHUNK", 100)
     hypotheses = fitted["point"].sample_hypotheses(np.repeat(X[:1], 250, axis=0))
     correlations = np.corrcoef(hypotheses[::50])[np.triu_indices(5, 1)]
     assert (np.abs(correlations) < 5 / np.sqrt(2000)).all()

@@ -3,11 +3,9 @@
 import numpy as np
 import pytest
 import torch
-from torch import nn
-from torch.nn import functional as F
+from plain_networks import PlainNetwork
 
-from epistemic_calibration.methods import _networks as engine
-from epistemic_calibration.methods._networks import ConstantRate, train_networks
+from epistemic_calibration.methods.kernels.networks import ConstantRate, train_networks
 from epistemic_calibration.methods.swag import SWAG, Moments
 from epistemic_calibration.seeds import derive_seed
 
@@ -75,37 +73,16 @@ def test_iterates_are_those_of_a_plain_loop(momentum):
     )
     assert [w.shape for w in trained.iterates] == [(2, 2, 5, 10), (2, 2, 11, 4), (2, 2, 5, 2)]
     for k, seed in enumerate([5, 6]):
-        layers = []
-        for w in engine.initial_weights((4, 10, 4, 2), seed):
-            linear = nn.Linear(len(w) - 1, w.shape[1])
-            with torch.no_grad():
-                linear.weight.copy_(torch.tensor(w[:-1].T))
-                linear.bias.copy_(torch.tensor(w[-1]))
-            layers += [linear, nn.ReLU()]
-        network = nn.Sequential(*layers[:-1])
-        order = np.random.Generator(engine.bit_generator(seed, "order"))
-        labels = torch.from_numpy(y if k == 0 else 1 - y).long()
-        optimizer = torch.optim.Adam(network.parameters(), lr=3e-3)
+        plain, labels = PlainNetwork((4, 10, 4, 2), seed), y if k == 0 else 1 - y
+        optimizer = torch.optim.Adam(plain.module.parameters(), lr=3e-3)
         for epoch in range(5):
             if epoch == 3:
-                optimizer = torch.optim.SGD(network.parameters(), lr=0.02, momentum=momentum)
-            total = 0.0
-            for batch in torch.from_numpy(order.permutation(len(X))).split(32):
-                loss = F.cross_entropy(network(torch.from_numpy(X)[batch]), labels[batch])
-                optimizer.zero_grad()
-                loss.backward()
-                optimizer.step()
-                total += loss.item() * len(batch)
-            if epoch < 3:
-                continue
-            for ours, theirs in zip(trained.iterates, network[::2], strict=True):
-                np.testing.assert_allclose(
-                    ours[k, epoch - 3, :-1], theirs.weight.detach().T, rtol=1e-3, atol=1e-5
-                )
-                np.testing.assert_allclose(
-                    ours[k, epoch - 3, -1], theirs.bias.detach(), rtol=1e-3, atol=1e-5
-                )
-        assert trained.losses[k] == pytest.approx(total / len(X), rel=1e-4)
+                optimizer = torch.optim.SGD(plain.module.parameters(), lr=0.02, momentum=momentum)
+            loss = plain.run_epoch(X, labels, optimizer)
+            if epoch >= 3:
+                iterates = [w[:, epoch - 3] for w in trained.iterates]
+                plain.assert_weights(iterates, k, rtol=1e-3, atol=1e-5)
+        assert trained.losses[k] == pytest.approx(loss, rel=1e-4)
     for last, w in zip(trained.iterates, trained.weights, strict=True):
         assert np.array_equal(last[:, -1], w)
 
@@ -171,22 +148,6 @@ def test_hypotheses_are_networks_with_drawn_weights():
 def test_a_rank_that_no_iterates_fill_is_an_error():
     with pytest.raises(ValueError, match="rank=5 must be at most n_collected=4"):
         SWAG(rank=5, n_collected=4)
-
-
-@pytest.mark.fault
-@pytest.mark.parametrize(
-    ("constant_rate", "message"),
-    [
-        (ConstantRate(0, 0.1, 0.9), "n_epochs=0 at a constant rate"),
-        (ConstantRate(1, 0.0, 0.9), r"constant learning_rate=0\.0"),
-        (ConstantRate(1, float("inf"), 0.9), "constant learning_rate=inf"),
-        (ConstantRate(1, 0.1, 1.0), r"momentum=1\.0"),
-    ],
-)
-def test_wrong_constant_rates_are_named(constant_rate, message):
-    X, y = problem()
-    with pytest.raises(ValueError, match=message):
-        train_networks(X, y[None], seeds=[0], constant_rate=constant_rate, device="cpu")
 
 
 @pytest.mark.fault

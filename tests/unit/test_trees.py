@@ -4,7 +4,12 @@ import pytest
 from scipy.stats import binom
 from sklearn.tree import DecisionTreeClassifier
 
-from epistemic_calibration.methods._trees import compiled, grow_tree, positive_fractions, ranks
+from epistemic_calibration.methods.kernels.trees import (
+    compiled,
+    grow_tree,
+    positive_fractions,
+    ranks,
+)
 
 N = 2000
 ALL = {"min_samples_leaf": 1, "max_depth": None, "bootstrap": False}

@@ -33,7 +33,7 @@ def available(package: str) -> tuple[str, ...]:
     True
     """
     folder = Path(importlib.import_module(package).__file__).parent
-    found = (module.name for module in pkgutil.iter_modules([str(folder)]))
+    found = (m.name for m in pkgutil.iter_modules([str(folder)]) if not m.ispkg)
     return tuple(sorted(n for n in found if n != "base" and not n.startswith("_")))
 
 

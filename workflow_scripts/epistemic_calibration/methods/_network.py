@@ -15,7 +15,8 @@ from epistemic_calibration.seeds import derive_seed
 
 if TYPE_CHECKING:
     from epistemic_calibration.latents._neighbors import Neighbors
-    from epistemic_calibration.methods._networks import DropConnect, Dropout, Networks
+    from epistemic_calibration.methods.kernels.masks import DropConnect, Dropout
+    from epistemic_calibration.methods.kernels.minibatches import Networks
 
 #: Largest probability of a mask's zero: above, hardly anything is left to train.
 MAX_DROP_PROBABILITY = 0.99
@@ -75,7 +76,7 @@ class NetworkMethod(Method):
         Networks
             As many as rows, in their order.
         """
-        from epistemic_calibration.methods._networks import train_networks
+        from epistemic_calibration.methods.kernels.networks import train_networks
 
         return train_networks(X, labels, seeds=seeds, noise=self.noise(), **settings)
 

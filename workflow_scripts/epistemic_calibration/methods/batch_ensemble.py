@@ -11,7 +11,7 @@ from epistemic_calibration.methods._network import NetworkMethod
 from epistemic_calibration.parameters import parameter
 
 if TYPE_CHECKING:
-    from epistemic_calibration.methods._networks import Networks
+    from epistemic_calibration.methods.kernels.minibatches import Networks
 
 
 @dataclass(kw_only=True, eq=False)
@@ -52,7 +52,7 @@ class BatchEnsemble(NetworkMethod):
 
     def train(self, X: np.ndarray, labels: np.ndarray, **settings: Any) -> Networks:
         """Train an ensemble for every ``n_members`` rows of ``labels``."""
-        from epistemic_calibration.methods._batch_ensemble import train_batch_ensembles
+        from epistemic_calibration.methods.kernels.batch_ensembles import train_batch_ensembles
 
         return train_batch_ensembles(
             X, labels, n_members=self.n_members, minibatches=self.minibatches, **settings
@@ -60,6 +60,6 @@ class BatchEnsemble(NetworkMethod):
 
     def sample_hypotheses(self, X: np.ndarray) -> np.ndarray:
         """Return the members' probabilities, shape (n_samples, n_members)."""
-        from epistemic_calibration.methods._networks import predict_proba
+        from epistemic_calibration.methods.kernels.prediction import predict_proba
 
         return predict_proba(self.networks_, X, device=self.device)

@@ -26,6 +26,6 @@ class DeepEnsemble(NetworkMethod):
 
     def sample_hypotheses(self, X: np.ndarray) -> np.ndarray:
         """Return the members' probabilities, shape (n_samples, n_members)."""
-        from epistemic_calibration.methods._networks import predict_proba
+        from epistemic_calibration.methods.kernels.prediction import predict_proba
 
         return predict_proba(self.networks_, X, device=self.device)

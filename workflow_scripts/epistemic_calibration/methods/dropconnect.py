@@ -12,7 +12,7 @@ from epistemic_calibration.parameters import parameter
 from epistemic_calibration.seeds import derive_seed
 
 if TYPE_CHECKING:
-    from epistemic_calibration.methods import _networks as networks
+    from epistemic_calibration.methods.kernels import masks
 
 
 @dataclass(kw_only=True, eq=False)
@@ -37,15 +37,15 @@ class DropConnect(NetworkMethod):
         description="layers with masks: the hidden ones, as in the paper, or the output layer too",
     )
 
-    def noise(self) -> networks.DropConnect:
+    def noise(self) -> masks.DropConnect:
         """Return the masks of the weights."""
-        from epistemic_calibration.methods import _networks as networks
+        from epistemic_calibration.methods.kernels import masks
 
-        return networks.DropConnect(self.drop_probability, output_layer=self.layers == "all")
+        return masks.DropConnect(self.drop_probability, output_layer=self.layers == "all")
 
     def sample_hypotheses(self, X: np.ndarray) -> np.ndarray:
         """Return each pass's probabilities, shape (n_samples, n_hypotheses)."""
-        from epistemic_calibration.methods._networks import dropconnect_hypotheses
+        from epistemic_calibration.methods.kernels.prediction import dropconnect_hypotheses
 
         return dropconnect_hypotheses(
             self.networks_,

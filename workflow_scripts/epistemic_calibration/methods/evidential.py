@@ -12,7 +12,7 @@ from epistemic_calibration.parameters import parameter
 from epistemic_calibration.seeds import derive_seed
 
 if TYPE_CHECKING:
-    from epistemic_calibration.methods._networks import Networks
+    from epistemic_calibration.methods.kernels.minibatches import Networks
 
 
 @dataclass(kw_only=True, eq=False)
@@ -62,7 +62,7 @@ class Evidential(NetworkMethod):
 
     def train(self, X: np.ndarray, labels: np.ndarray, **settings: Any) -> Networks:
         """Train a network for each row of ``labels`` on the evidential loss."""
-        from epistemic_calibration.methods._evidential_loss import EvidentialLoss
+        from epistemic_calibration.methods.kernels.evidential_loss import EvidentialLoss
 
         loss = EvidentialLoss(self.evidence, self.annealing_epochs)
         return super().train(X, labels, loss=loss, **settings)
@@ -71,8 +71,8 @@ class Evidential(NetworkMethod):
         """Return α and β of the law of P(Y = 1 | x), at least 1, each of shape (n_samples,)."""
         import torch
 
-        from epistemic_calibration.methods._evidential_loss import evidence
-        from epistemic_calibration.methods._networks import last_hidden_activations
+        from epistemic_calibration.methods.kernels.evidential_loss import evidence
+        from epistemic_calibration.methods.kernels.prediction import last_hidden_activations
 
         hidden = last_hidden_activations(self.networks_, X, device=self.device)[0]
         output = self.networks_.weights[-1][0].astype(np.float64)

@@ -91,7 +91,7 @@ class LastLayerLaplace(NetworkMethod):
     def _features(self, X: np.ndarray) -> torch.Tensor:
         import torch
 
-        from epistemic_calibration.methods._networks import last_hidden_activations
+        from epistemic_calibration.methods.kernels.prediction import last_hidden_activations
 
         features = last_hidden_activations(self.networks_, X, device=self.device)[0]
         return torch.from_numpy(features).double()

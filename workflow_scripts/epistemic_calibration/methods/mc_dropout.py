@@ -12,7 +12,7 @@ from epistemic_calibration.parameters import parameter
 from epistemic_calibration.seeds import derive_seed
 
 if TYPE_CHECKING:
-    from epistemic_calibration.methods._networks import Dropout
+    from epistemic_calibration.methods.kernels.masks import Dropout
 
 
 @dataclass(kw_only=True, eq=False)
@@ -42,13 +42,13 @@ class MCDropout(NetworkMethod):
 
     def noise(self) -> Dropout:
         """Return the masks of the activations."""
-        from epistemic_calibration.methods._networks import Dropout
+        from epistemic_calibration.methods.kernels.masks import Dropout
 
         return Dropout(tuple(self.drop_probabilities))
 
     def sample_hypotheses(self, X: np.ndarray) -> np.ndarray:
         """Return each pass's probabilities, shape (n_samples, n_hypotheses)."""
-        from epistemic_calibration.methods._networks import dropout_hypotheses
+        from epistemic_calibration.methods.kernels.prediction import dropout_hypotheses
 
         return dropout_hypotheses(
             self.networks_,

@@ -15,8 +15,8 @@ from epistemic_calibration.parameters import parameter
 
 if TYPE_CHECKING:
     from epistemic_calibration.latents._neighbors import Neighbors
-    from epistemic_calibration.methods._trees import Ranks
     from epistemic_calibration.methods.base import Predictions
+    from epistemic_calibration.methods.kernels.trees import Ranks
 
 #: Training sets below have all their values: a level would hold too few of them.
 MIN_SAMPLES_OF_LEVELS = 10_000
@@ -58,14 +58,14 @@ class RandomForest(Method):
 
     def fit(self, X: np.ndarray, y: np.ndarray) -> Self:
         """Grow the forest."""
-        from epistemic_calibration.methods._trees import ranks
+        from epistemic_calibration.methods.kernels.trees import ranks
 
         self.levels_ = self._levels(X)
         return self._grow(ranks(self._features(X)), y)
 
     def sample_hypotheses(self, X: np.ndarray) -> np.ndarray:
         """Return the positive fraction in the leaf of each tree, (n_samples, n_estimators)."""
-        from epistemic_calibration.methods._trees import positive_fractions
+        from epistemic_calibration.methods.kernels.trees import positive_fractions
 
         features = self._features(X)
         return np.column_stack([positive_fractions(tree, features) for tree in self.trees_])
@@ -82,7 +82,7 @@ class RandomForest(Method):
         neighbors: Neighbors | None = None,
     ) -> Iterator[Predictions]:
         """Rank the features once for all tasks; otherwise as `Method.fit_predict_tasks`."""
-        from epistemic_calibration.methods._trees import ranks
+        from epistemic_calibration.methods.kernels.trees import ranks
 
         shared = cls(**parameters)
         shared.levels_ = shared._levels(X_train)
@@ -115,7 +115,7 @@ class RandomForest(Method):
         return X if self.levels_ is None else self.levels_.transform(X)
 
     def _grow(self, ranked: Ranks, y: np.ndarray) -> Self:
-        from epistemic_calibration.methods._trees import grow_tree
+        from epistemic_calibration.methods.kernels.trees import grow_tree
 
         rng = np.random.default_rng(self.random_state)
         self.trees_ = [

@@ -12,7 +12,7 @@ from epistemic_calibration.parameters import parameter
 from epistemic_calibration.seeds import derive_seed
 
 if TYPE_CHECKING:
-    from epistemic_calibration.methods._networks import Networks
+    from epistemic_calibration.methods.kernels.minibatches import Networks
 
 
 @dataclass(frozen=True)
@@ -117,7 +117,7 @@ class SWAG(NetworkMethod):
 
     def train(self, X: np.ndarray, labels: np.ndarray, **settings: Any) -> Networks:
         """Train a network for each row of ``labels``, and collect its iterates."""
-        from epistemic_calibration.methods._networks import ConstantRate
+        from epistemic_calibration.methods.kernels.networks import ConstantRate
 
         phase = ConstantRate(self.n_collected, self.constant_rate, self.momentum)
         return super().train(X, labels, constant_rate=phase, **settings)
@@ -129,7 +129,8 @@ class SWAG(NetworkMethod):
 
     def sample_hypotheses(self, X: np.ndarray) -> np.ndarray:
         """Return each draw's probabilities, shape (n_samples, n_hypotheses)."""
-        from epistemic_calibration.methods._networks import Networks, predict_proba
+        from epistemic_calibration.methods.kernels.minibatches import Networks
+        from epistemic_calibration.methods.kernels.prediction import predict_proba
 
         rng = np.random.default_rng(derive_seed(self.random_state, "weights"))
         draws = self.moments_.draw(self.n_hypotheses, rng).astype(np.float32)

@@ -3,7 +3,7 @@
 Member m of an ensemble has in each layer the weights W ∘ (r_m s_mᵀ), W being shared, and a bias
 of its own (Wen, Tran & Ba 2020). They are never formed in training:
 xᵀ(W ∘ (r sᵀ)) = ((x ∘ r)ᵀ W) ∘ s, so that one product serves the minibatches of all members, and
-a batched one those of all ensembles, which take their steps together. As in `_networks`, an
+a batched one those of all ensembles, which take their steps together. As in `networks`, an
 ensemble's result does not depend on the others.
 """
 
@@ -12,27 +12,24 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import torch
 
 from epistemic_calibration.device import resolve_device
-from epistemic_calibration.methods._networks import (
+from epistemic_calibration.methods.kernels.minibatches import (
     ALIGNMENT,
-    GROUP_BYTES,
     Minibatches,
     MinibatchStep,
     Networks,
-    active_features,
     backward_of_relu,
     bit_generator,
-    check_data,
-    check_settings,
-    cross_entropy,
-    denormals_flushed,
+    check_arguments,
+    groups,
     initial_weights,
     rounded_up,
+    training_mode,
 )
 
 
@@ -83,39 +80,37 @@ def train_batch_ensembles(
         If a network's loss stops being finite.
     """
     torch_device = resolve_device(device)
-    X, labels = check_data(X, labels, seeds)
-    check_settings(hidden_sizes, n_epochs, batch_size, learning_rate, None, group_size)
-    if n_members < 1 or len(seeds) % n_members:
-        raise ValueError(f"n_members={n_members} must be >= 1 and divide {len(seeds)} networks")
+    X, labels = check_arguments(X, labels, seeds, hidden_sizes)
     layer_sizes = (X.shape[1], *hidden_sizes, 2)
     # A matrix needs a row at least.
-    active = active_features(X)
+    active = X.any(axis=0)
     active[0] |= not active.any()
     inputs = torch.from_numpy(X[:, active]).to(torch_device)
 
     members = np.arange(len(seeds)).reshape(-1, n_members)
-    shared = [initial_weights(layer_sizes, seeds[first]) for first in members[:, 0]]
+    shared = _stacked([initial_weights(layer_sizes, seeds[first]) for first in members[:, 0]])
     signs = [_random_signs(layer_sizes, seed) for seed in seeds]
-    trained = [
-        np.empty((len(seeds), a + 1, b), dtype=np.float32)
-        for a, b in itertools.pairwise(layer_sizes)
+    factors = [
+        tuple(v.reshape(-1, n_members, v.shape[1]) for v in _stacked(layer))
+        for layer in zip(*signs, strict=True)
     ]
+    trained = [np.empty((len(seeds), *w.shape[1:]), dtype=np.float32) for w in shared]
     losses = np.empty(len(seeds))
-    if group_size is None:
-        # Weights, gradients and moments. Activations take more, but smaller groups of them are
-        # slower.
-        n_floats = 4 * sum(w.size for w in shared[0])
-        group_size = max(1, GROUP_BYTES[torch_device.type] // (4 * n_floats))
-    n_groups = -(-len(members) // group_size)
-    with torch.inference_mode(), denormals_flushed():
-        for group in np.array_split(np.arange(len(members)), n_groups):
+    # Weights, gradients and moments. Activations take more, but smaller groups of them are slower.
+    n_floats = 4 * sum(w[0].size for w in shared)
+    with training_mode():
+        for group in groups(len(members), group_size, n_floats=n_floats, device=torch_device):
             rows = members[group].ravel()
             first_rows = np.repeat(members[group, 0], n_members)
+            start = [
+                (w[group, :-1], r[group], s[group], w[group, -1:])
+                for w, (r, s) in zip(shared, factors, strict=True)
+            ]
+            (w, r, s, b), *others = start
             training = _Training(
                 inputs,
                 labels[rows],
-                _stack_layers([_take_rows(shared[g], active) for g in group]),
-                _stack_factors([signs[k] for k in rows], active, n_members),
+                [(w[:, active], r[:, :, active], s, b), *others],
                 seeds=[seeds[k] for k in (rows if minibatches == "split" else first_rows)],
                 batch_size=batch_size,
                 learning_rate=learning_rate,
@@ -123,15 +118,14 @@ def train_batch_ensembles(
             for _ in training.run_epochs(1, n_epochs, (rows[0] + 1, len(seeds))):
                 pass
             losses[rows] = training.losses
-            # Of features that are always zero W and r stay as drawn, but s has moved.
-            of_outputs = training.layers[0][2].flatten(0, 1).cpu().numpy()
-            for k, g, s in zip(rows, first_rows // n_members, of_outputs, strict=True):
-                trained[0][k, :-1] = shared[g][0][:-1] * np.outer(signs[k][0][0], s)
-            for i, (weights, biases) in enumerate(training.members()):
-                where = np.append(active, False) if i == 0 else slice(-1)
-                for k, w, b in zip(rows, weights, biases, strict=True):
-                    trained[i][k][where] = w
-                    trained[i][k, -1] = b
+            layers = [[v.cpu().numpy() for v in layer] for layer in training.layers]
+            # Of features that are always zero W and r stay as drawn.
+            w[:, active], r[:, :, active] = layers[0][:2]
+            layers[0][:2] = w, r
+            for out, (w, r, s, b) in zip(trained, layers, strict=True):
+                full = w[:, None] * r[..., None] * s[:, :, None]
+                out[rows, :-1] = full.reshape(len(rows), *w.shape[1:])
+                out[rows, -1] = b.reshape(len(rows), -1)
     return Networks(tuple(trained), losses)
 
 
@@ -144,57 +138,31 @@ def _random_signs(layer_sizes: Sequence[int], seed: int) -> list[tuple[np.ndarra
     ]
 
 
-def _take_rows(weights: Sequence[np.ndarray], active: np.ndarray) -> list[np.ndarray]:
-    return [weights[0][np.append(active, True)], *weights[1:]]
-
-
-def _stack_layers(ensembles: Sequence[Sequence[np.ndarray]]) -> list[np.ndarray]:
-    return [np.stack(layer) for layer in zip(*ensembles, strict=True)]
-
-
-def _stack_factors(
-    signs: Sequence[Sequence[tuple[np.ndarray, np.ndarray]]], active: np.ndarray, n_members: int
-) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Return r (n_ensembles, n_members, fan_in) and s (…, fan_out) of each layer."""
-    stacked = []
-    for i, layer in enumerate(zip(*signs, strict=True)):
-        r, s = (np.stack(vectors) for vectors in zip(*layer, strict=True))
-        r = r[:, active] if i == 0 else r
-        stacked.append(tuple(v.reshape(-1, n_members, v.shape[1]) for v in (r, s)))
-    return stacked
+def _stacked(items: Sequence[Sequence[np.ndarray]]) -> list[np.ndarray]:
+    return [np.stack(arrays) for arrays in zip(*items, strict=True)]
 
 
 class _Training(Minibatches):
     """Ensembles that take their minibatch steps together.
 
-    All that is trained lies in one array with a row for each ensemble, in blocks of whole
-    vectors, so that one fused Adam step serves all.
+    ``layers`` starts from each layer's W (n_ensembles, fan_in, fan_out), r (…, n_members,
+    fan_in), s (…, n_members, fan_out) and biases (…, 1, fan_out). All that is trained lies in
+    one array with a row for each ensemble, in blocks of whole vectors.
     """
 
     def __init__(
         self,
         inputs: torch.Tensor,
         labels: np.ndarray,
-        weights: Sequence[np.ndarray],
-        factors: Sequence[tuple[np.ndarray, np.ndarray]],
-        *,
-        seeds: Sequence[int],
-        batch_size: int,
-        learning_rate: float,
+        layers: Sequence[tuple[np.ndarray, ...]],
+        **settings: Any,
     ) -> None:
-        super().__init__(
-            inputs,
-            labels,
-            seeds=seeds,
-            batch_size=batch_size,
-            learning_rate=learning_rate,
-            loss=cross_entropy,
-        )
-        self.n_ensembles, self.n_members = factors[0][0].shape[:2]
+        super().__init__(inputs, labels, **settings)
+        self.n_ensembles, self.n_members = layers[0][1].shape[:2]
         start = []
-        for w, (r, s) in zip(weights, factors, strict=True):
+        for w, r, s, b in layers:
             # All members start from the same biases.
-            start += [w[:, :-1], r, s, np.repeat(w[:, -1:], self.n_members, axis=1)]
+            start += [w, r, s, np.repeat(b, self.n_members, axis=1)]
         sizes = [rounded_up(math.prod(values.shape[1:]), ALIGNMENT) for values in start]
         self.allocate(self.n_ensembles, sum(sizes))
 
@@ -211,14 +179,6 @@ class _Training(Minibatches):
         for view, values in zip(flat_views, start, strict=True):
             view.copy_(torch.from_numpy(values))
         self.steps = {size: _Step(self, size) for size in self.step_sizes}
-
-    def members(self) -> list[tuple[np.ndarray, np.ndarray]]:
-        """Return W ∘ (r sᵀ) (n_networks, fan_in, fan_out) and biases of each layer."""
-        found = []
-        for w, r, s, b in self.layers:
-            weights = w[:, None] * r[..., None] * s[:, :, None]
-            found.append(tuple(v.flatten(0, 1).cpu().numpy() for v in (weights, b)))
-        return found
 
 
 class _Step(MinibatchStep):
@@ -243,13 +203,7 @@ class _Step(MinibatchStep):
     def compute_gradients(
         self, indices: torch.Tensor, targets: torch.Tensor, losses: torch.Tensor
     ) -> None:
-        """Write the gradients of the mean cross-entropy over the members' minibatches.
-
-        Parameters
-        ----------
-        indices, targets, losses : tensor of shape (n_networks, padded_size)
-            As of the step of `_networks`.
-        """
+        """Write the losses, and the gradients of the mean over the members' minibatches."""
         training, last = self.training, len(self.inputs) - 1
         gathered = self.inputs[0].view(-1, self.inputs[0].shape[-1])
         torch.index_select(training.inputs, 0, indices.view(-1), out=gathered)
@@ -262,9 +216,7 @@ class _Step(MinibatchStep):
                 torch.clamp_min(z, 0, out=self.inputs[i + 1])
 
         logits, delta = (v[last].flatten(0, 1) for v in (self.pre_activations, self.deltas))
-        of_samples, slopes = training.loss(logits, targets, training.epoch)
-        losses.copy_(of_samples)
-        torch.mul(slopes, self.mean_factors, out=delta)
+        self.differentiate_loss(logits, targets, losses, delta)
         for i in range(last, -1, -1):
             w, r, s, _ = training.layers[i]
             of_w, of_r, of_s, of_b = training.layer_gradients[i]

@@ -1,0 +1,39 @@
+"""Networks as plain PyTorch would train them, one at a time."""
+
+import numpy as np
+import torch
+from torch import nn
+
+from epistemic_calibration.methods.kernels.minibatches import bit_generator, initial_weights
+
+
+class PlainNetwork:
+    """A network with the initial weights and the order of samples of a seed."""
+
+    def __init__(self, layer_sizes, seed):
+        layers = []
+        for w in initial_weights(layer_sizes, seed):
+            linear = nn.Linear(len(w) - 1, w.shape[1])
+            with torch.no_grad():
+                linear.weight.copy_(torch.tensor(w[:-1].T))
+                linear.bias.copy_(torch.tensor(w[-1]))
+            layers += [linear, nn.ReLU()]
+        self.module = nn.Sequential(*layers[:-1])
+        self.order = np.random.Generator(bit_generator(seed, "order"))
+
+    def run_epoch(self, X, y, optimizer, loss=nn.functional.cross_entropy, batch_size=32):
+        """Visit all samples once; return the mean loss."""
+        inputs, labels, total = torch.from_numpy(X), torch.from_numpy(y).long(), 0.0
+        for batch in torch.from_numpy(self.order.permutation(len(X))).split(batch_size):
+            value = loss(self.module(inputs[batch]), labels[batch])
+            optimizer.zero_grad()
+            value.backward()
+            optimizer.step()
+            total += value.item() * len(batch)
+        return total / len(X)
+
+    def assert_weights(self, weights, k, **tolerances):
+        """Compare with those of network k, (n_networks, fan_in + 1, fan_out) of each layer."""
+        for ours, layer in zip(weights, self.module[::2], strict=True):
+            theirs = np.vstack([layer.weight.detach().T, layer.bias.detach()])
+            np.testing.assert_allclose(ours[k], theirs, **tolerances)
