@@ -1,12 +1,9 @@
 """The autoencoder: sizes, training, files of weights."""
 
-import logging
-
 import numpy as np
 import pytest
 import torch
 
-from epistemic_calibration.latents import _convolutional
 from epistemic_calibration.latents._convolutional import (
     ConvolutionalAutoencoder,
     default_latent_size,
@@ -164,22 +161,6 @@ def test_floating_point_and_read_only_images_give_the_same_as_uint8():
     assert np.array_equal(one.encode(images), two.encode(pixels.astype(np.float64)))
 
 
-def test_encoding_does_not_depend_on_the_batches(trained):
-    encoder, images = trained
-    whole = _convolutional.encode(encoder.network_, images, device="cpu")
-    parts = _convolutional.encode(encoder.network_, images, batch_size=7, device="cpu")
-    np.testing.assert_allclose(parts, whole, rtol=1e-4, atol=1e-5)
-
-
-def test_progress_is_logged(caplog):
-    with caplog.at_level(logging.INFO, logger="epistemic_calibration"):
-        Autoencoder(**OPTIONS).fit(blobs(40))
-    text = caplog.text
-    assert "40 images of 12x12x1, latent size 8" in text
-    assert "epoch 1/2: loss" in text
-    assert "epoch 2/2: loss" in text
-
-
 @pytest.mark.fault
 def test_a_loss_that_is_not_finite_is_an_error():
     with pytest.raises(FloatingPointError, match="loss is nan after epoch 1; try a learning_rate"):
@@ -209,35 +190,6 @@ def test_wrong_arguments_are_named(changes, message):
         Autoencoder(**arguments).fit(images)
 
 
-@pytest.mark.fault
-def test_images_of_another_shape_are_refused(trained):
-    encoder, _ = trained
-    message = r"\(9, 9, 1\); the encoder 'autoencoder' was fitted on \(12, 12"
-    with pytest.raises(ValueError, match=message):
-        encoder.encode(blobs(3, 9, 9))
-
-
-def test_weights_come_back_from_their_file(trained, tmp_path):
-    encoder, images = trained
-    path = tmp_path / "weights.safetensors"
-    encoder.save(path, {"provenance": '{"seed": 0}'})
-    state = torch.get_rng_state()
-    again = Autoencoder.load(path)
-    assert torch.equal(torch.get_rng_state(), state)
-    assert again.metadata_ == {"provenance": '{"seed": 0}'}
-    assert again.input_shape_ == (12, 12, 1)
-    assert again.latent_size == again.network_.latent_size == 32
-    assert again.network_.encoder[0].weight.is_contiguous(memory_format=torch.channels_last)
-    # Where the network runs is not saved.
-    assert again.device == "auto"
-    again.device = "cpu"
-    assert np.array_equal(again.encode(images), encoder.encode(images))
-    assert np.array_equal(again.reconstruct(images), encoder.reconstruct(images))
-    other = tmp_path / "again.safetensors"
-    again.save(other, {"provenance": '{"seed": 0}'})
-    assert other.read_bytes() == path.read_bytes()
-
-
 def test_latent_size_auto_comes_back_from_the_file(tmp_path):
     images = blobs(40, 28, 28)
     encoder = Autoencoder(n_epochs=1, min_steps=1, device="cpu").fit(images)
@@ -245,16 +197,6 @@ def test_latent_size_auto_comes_back_from_the_file(tmp_path):
     again = Autoencoder.load(tmp_path / "weights.safetensors")
     assert again.latent_size == "auto"
     assert again.encode(images).shape == (40, 64)
-
-
-@pytest.mark.fault
-@pytest.mark.parametrize("n_bytes", [0, 5, 200, -1])
-def test_a_truncated_file_of_weights_is_named(trained, tmp_path, n_bytes):
-    path = tmp_path / "weights.safetensors"
-    trained[0].save(path)
-    path.write_bytes(path.read_bytes()[:n_bytes])
-    with pytest.raises(ValueError, match=r"weights\.safetensors cannot be read"):
-        Autoencoder.load(path)
 
 
 @pytest.mark.fault

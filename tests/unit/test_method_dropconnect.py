@@ -68,12 +68,6 @@ def test_more_passes_begin_with_the_same(data):
     assert np.array_equal(few, many[:, :3])
 
 
-def test_masks_of_all_layers_are_others_than_of_the_hidden_ones(data):
-    X, y = data
-    a, b = (DropConnect(**FAST, layers=x).fit(X, y).sample_hypotheses(X) for x in ("hidden", "all"))
-    assert not np.array_equal(a, b)
-
-
 def test_dropping_nothing_leaves_one_deterministic_network(data):
     X, y = data
     method = DropConnect(**FAST, drop_probability=0, n_hypotheses=4).fit(X, y)
@@ -81,17 +75,3 @@ def test_dropping_nothing_leaves_one_deterministic_network(data):
     np.testing.assert_allclose(
         method.sample_hypotheses(X), np.repeat(network.sample_hypotheses(X), 4, axis=1), atol=1e-6
     )
-
-
-def test_dropping_more_spreads_more(data):
-    X, y = data
-    spread = [
-        DropConnect(**FAST, drop_probability=p).fit(X, y).sample_hypotheses(X).std(axis=1).mean()
-        for p in (0.02, 0.2, 0.5)
-    ]
-    assert spread == sorted(spread)
-
-
-def test_unknown_layers_are_an_error():
-    with pytest.raises(ValueError, match="layers='first' must be 'hidden' or 'all'"):
-        DropConnect(layers="first")

@@ -130,9 +130,3 @@ def test_global_random_state_is_left_alone():
     before = torch.random.get_rng_state()
     LastLayerLaplace(**FAST).fit(X, y).sample_hypotheses(X)
     assert torch.equal(torch.random.get_rng_state(), before)
-
-
-@pytest.mark.fault
-def test_unknown_structure_is_an_error():
-    with pytest.raises(ValueError, match="hessian_structure='kron' must be 'full' or 'diag'"):
-        LastLayerLaplace(hessian_structure="kron")

@@ -59,32 +59,12 @@ def test_fields_that_init_takes_are_parameters():
         Fields(needed=1.0, kind="oval")
 
 
-def test_each_method_gets_defaults_of_its_own():
-    assert Fields.default_parameters()["sizes"] is not Fields.default_parameters()["sizes"]
-
-
-def test_an_own_init_hides_the_fields_of_the_class_above():
-    class More(BaseRate):
-        def __init__(self, *, n_hypotheses=20, random_state=0):
-            super().__init__(n_hypotheses=n_hypotheses, random_state=random_state)
-
-    assert More.parameter_fields() is None
-    assert More.default_parameters() == {"n_hypotheses": 20}
-    assert More().n_hypotheses == 20
-
-
 def test_a_class_inherits_the_fields_of_the_class_above():
     class Same(BaseRate):
         label = "Same"
 
     assert list(Same.parameter_fields()) == ["n_hypotheses"]
     assert Same.default_parameters() == BaseRate.default_parameters()
-
-
-def test_methods_are_equal_to_themselves_alone():
-    first, second = BaseRate(), BaseRate()
-    assert first != second
-    assert len({first, second}) == 2
 
 
 def test_precomputed_neighbours_are_no_parameter():

@@ -54,20 +54,6 @@ def always_quantised(monkeypatch):
 
 
 @pytest.mark.usefixtures("always_quantised")
-def test_few_levels_leave_few_distinct_inputs():
-    method = RandomForest(n_estimators=10, max_feature_levels=2).fit(X[:, :1], Y)
-    hypotheses = method.sample_hypotheses(X_TEST[:, :1])
-    above = X_TEST[:, 0] > np.median(X[:, 0])
-    upper = X[:, 0] > np.median(X[:, 0])
-    for side, half in ((above, upper), (~above, ~upper)):
-        assert len(np.unique(hypotheses[side], axis=0)) == 1
-        # Each tree saw a bootstrap sample of its own, about 300 points of which are in the half.
-        rate = Y[half].mean()
-        error = np.sqrt(rate * (1 - rate) / 300)
-        np.testing.assert_allclose(hypotheses[side][0], rate, atol=4.5 * error)
-
-
-@pytest.mark.usefixtures("always_quantised")
 def test_quantised_forest_predicts_as_well():
     rng, n = np.random.default_rng(1), 2000
     X_new = rng.standard_normal((n, 5)).astype(np.float32)
@@ -104,8 +90,3 @@ def test_a_training_set_of_one_class(label):
     y = np.full(30, label)
     hypotheses = RandomForest(n_estimators=5).fit(X[:30], y).sample_hypotheses(X_TEST)
     assert np.array_equal(hypotheses, np.full((200, 5), float(label)))
-
-
-def test_depth_is_limited():
-    method = RandomForest(n_estimators=5, max_depth=1).fit(X, Y)
-    assert [len(tree.feature) for tree in method.trees_] == [3] * 5

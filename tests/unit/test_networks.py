@@ -195,25 +195,6 @@ def test_company_does_not_matter_at_the_size_of_the_benchmark():
             assert np.array_equal(a, b)
 
 
-def test_networks_differ_by_their_seed_and_repeat_with_it():
-    X, labels = problem(n_networks=1)
-    labels = np.repeat(labels, 3, axis=0)
-    for noise in NOISES.values():
-        trained = train_networks(X, labels, seeds=[1, 2, 1], n_epochs=2, noise=noise, device="cpu")
-        assert not np.array_equal(trained.weights[0][0], trained.weights[0][1])
-        assert np.array_equal(trained.weights[0][0], trained.weights[0][2])
-
-
-def test_masks_change_training():
-    X, labels = problem(n_networks=1)
-    settings = {"seeds": [1], "n_epochs": 2, "device": "cpu"}
-    trained = [train_networks(X, labels, noise=n, **settings) for n in NOISES.values()]
-    first_weights = [t.weights[0] for t in trained]
-    for i in range(len(first_weights)):
-        for j in range(i):
-            assert not np.array_equal(first_weights[i], first_weights[j])
-
-
 @pytest.mark.parametrize("noise", [Dropout((0.0, 0.0)), DropConnect(0.0)])
 def test_masks_that_drop_nothing_change_nothing(noise):
     X, labels = problem()
@@ -247,34 +228,6 @@ def test_all_features_may_be_zero():
     np.testing.assert_allclose(
         predict_proba(trained, np.zeros((2, 3)), device="cpu"), 0.75, atol=0.02
     )
-
-
-@pytest.mark.parametrize("n_samples", [1, 10])
-@pytest.mark.parametrize("noise", NOISES.values(), ids=NOISES)
-def test_tiny_sets_of_one_class_are_learnt(n_samples, noise):
-    X, _ = problem(n_samples=n_samples)
-    trained = train_networks(
-        X,
-        np.ones((1, n_samples)),
-        seeds=[0],
-        n_epochs=200,
-        learning_rate=1e-2,
-        noise=noise,
-        device="cpu",
-    )
-    assert (predict_proba(trained, X, device="cpu") > 0.95).all()
-
-
-def test_any_number_of_hidden_layers():
-    X, labels = problem()
-    for sizes in ([4], [5, 4, 3, 2]):
-        trained = train_networks(
-            X, labels, seeds=range(3), hidden_sizes=sizes, n_epochs=1, device="cpu"
-        )
-        assert [w.shape for w in trained.weights] == [
-            (3, a + 1, b) for a, b in zip([6, *sizes], [*sizes, 2], strict=True)
-        ]
-        assert predict_proba(trained, X, device="cpu").shape == (150, 3)
 
 
 def test_initial_weights_are_distributed_as_those_of_torch():

@@ -26,14 +26,8 @@ class ConvolutionalAutoencoder(nn.Module):
     Linear to the latent; ReLU after each. Decoder: Linear, ConvTranspose2d to 16 channels
     and back to the image's, ReLU between and a sigmoid at the end. On 28x28x1 and 32x32x3
     images these are the paper's layers (1568 and 2048 values between the convolutions and
-    the linear layers).
-
-    Parameters
-    ----------
-    image_shape : (height, width, channels)
-        Any size: the output padding of the decoder is what brings it back exactly.
-    latent_size : int or "auto"
-        See `default_latent_size`.
+    the linear layers). Images of any size (height, width, channels) come back exactly, by the
+    output padding of the decoder.
     """
 
     def __init__(
@@ -95,10 +89,6 @@ def default_latent_size(image_shape: tuple[int, int, int]) -> int:
     within 32 ... 1024. This gives the paper's sizes, 64 for 28x28x1 and 256 for 32x32x3;
     8x8x1 gets 32.
 
-    Parameters
-    ----------
-    image_shape : (height, width, channels)
-
     Examples
     --------
     >>> default_latent_size((28, 28, 1)), default_latent_size((32, 32, 3))
@@ -120,37 +110,9 @@ def train(
 ) -> tuple[ConvolutionalAutoencoder, list[tuple[int, float, float]]]:
     """Train a network with Adam on the mean squared error (paper, appendix B.1.2).
 
-    Parameters
-    ----------
-    images : ndarray of shape (n_samples, height, width, channels)
-        uint8, or float32 in [0, 1]; at least one.
-    latent_size : int or "auto"
-        See `default_latent_size`.
-    n_epochs, batch_size : int
-        At least 1.
-    learning_rate : float
-        Step of Adam, above 0.
-    random_state : int
-        Seeds the initial weights and the order of the images; the global generators are
-        left as they were. On a CPU equal seeds give equal weights for the same number of
-        threads.
-    device : "auto", "cpu" or "cuda"
-        auto: cuda where there is one.
-
-    Returns
-    -------
-    network : ConvolutionalAutoencoder
-        On the device.
-    history : list of (epoch, loss, seconds)
-        One entry an epoch: its number, from 1, the mean loss over its batches, per pixel
-        value, and the seconds since the start.
-
-    Raises
-    ------
-    ValueError
-        If an argument is out of its range.
-    FloatingPointError
-        If the loss is not finite at the end of an epoch.
+    ``images`` are checked ones, at least one. On a CPU equal seeds give equal weights for the same
+    number of threads; the global generators are left as they were. Returns the network, and of
+    each epoch its number, from 1, the mean loss per pixel value, and the seconds since the start.
     """
     check_positive_integer("n_epochs", n_epochs)
     check_positive_integer("batch_size", batch_size)
@@ -217,18 +179,7 @@ def encode(
     batch_size: int = 1000,
     device: Literal["auto", "cpu", "cuda"] = "auto",
 ) -> np.ndarray:
-    """Return the latents of images, float32 (n_samples, latent_size), at least 0.
-
-    Parameters
-    ----------
-    network : ConvolutionalAutoencoder
-        Moved to ``device``.
-    images : ndarray of shape (n_samples, height, width, channels)
-        uint8, or float32 in [0, 1]; of the shape that the network was trained on.
-    batch_size : int
-        Images in memory at once.
-    device : "auto", "cpu" or "cuda"
-    """
+    """Return the latents of checked images, float32 (n_samples, latent_size), at least 0."""
     latents = np.empty((len(images), network.latent_size), dtype=np.float32)
     for rows, batch in _batches(network, images, batch_size, device):
         latents[rows] = network.encoder(batch).cpu().numpy()
@@ -243,10 +194,7 @@ def reconstruct(
     batch_size: int = 1000,
     device: Literal["auto", "cpu", "cuda"] = "auto",
 ) -> np.ndarray:
-    """Return the reconstruction of images: their shape, float32 in [0, 1].
-
-    Parameters are those of `encode`.
-    """
+    """Return the reconstruction of checked images: their shape, float32 in [0, 1]."""
     result = np.empty(images.shape, dtype=np.float32)
     for rows, batch in _batches(network, images, batch_size, device):
         result[rows] = network(batch).permute(0, 2, 3, 1).cpu().numpy()

@@ -242,23 +242,7 @@ class Encoder(ABC):
 
 
 def checked_images(images: Any) -> np.ndarray:
-    """Return images as uint8, or as float32 in [0, 1]; those that are so already, as they are.
-
-    Parameters
-    ----------
-    images : array of shape (n_samples, height, width, channels)
-        uint8, or floating point in [0, 1].
-
-    Raises
-    ------
-    ValueError
-        If they are not.
-
-    Examples
-    --------
-    >>> checked_images(np.ones((2, 8, 8, 1))).dtype
-    dtype('float32')
-    """
+    """Return images (n_samples, height, width, channels) as uint8, or as float32 in [0, 1]."""
     images = np.asarray(images)
     if images.ndim != 4:
         raise ValueError(
@@ -277,23 +261,9 @@ def checked_images(images: Any) -> np.ndarray:
 
 
 def checked_features(features: Any) -> np.ndarray:
-    """Return features as floating-point numbers; those that are so already, as they are.
+    """Return features (n_samples, n_features), finite numbers, in the precision that they have.
 
-    Parameters
-    ----------
-    features : array of shape (n_samples, n_features)
-        Finite floating-point numbers; their precision is kept, since it is scaling that brings
-        them to the size that float32 is fit for.
-
-    Raises
-    ------
-    ValueError
-        If they are not.
-
-    Examples
-    --------
-    >>> checked_features(np.ones((2, 8))).dtype
-    dtype('float64')
+    It is scaling that brings them to the size that float32 is fit for.
     """
     features = np.asarray(features)
     if features.ndim != 2 or features.dtype.kind != "f":
@@ -307,29 +277,7 @@ def checked_features(features: Any) -> np.ndarray:
 
 
 def check_positive_integer(name: str, value: Any, *, or_else: str = "") -> None:
-    """Check that a parameter is an integer of at least 1.
-
-    Parameters
-    ----------
-    name : str
-        Of the parameter.
-    value
-        Its value.
-    or_else : str
-        What the message says may stand in the integer's place, such as ``"'auto' or "``.
-
-    Raises
-    ------
-    ValueError
-        If it is none.
-
-    Examples
-    --------
-    >>> check_positive_integer("n_epochs", 0)
-    Traceback (most recent call last):
-    ...
-    ValueError: n_epochs=0; it must be an integer of at least 1
-    """
+    """Check that a parameter is an integer of at least 1; ``or_else`` names what else it may be."""
     is_integer = isinstance(value, int | np.integer) and not isinstance(value, bool)
     if not is_integer or value < 1:
         raise ValueError(f"{name}={value!r}; it must be {or_else}an integer of at least 1")

@@ -13,19 +13,7 @@ _READ_ONLY = (
 
 
 def told(error: BaseException, path: str | Path | None = None) -> str:
-    """Return an exception in one line.
-
-    Parameters
-    ----------
-    error : exception
-    path : path, optional
-        The user's file; the message names the last of its lines that led to the exception.
-
-    Examples
-    --------
-    >>> told(ValueError("output array is read-only"))[:60]
-    'ValueError: output array is read-only; what a method is give'
-    """
+    """Return an exception in one line, with the last line of the user's file that led to it."""
     where = ""
     if path is not None and (line := _line(error, Path(path))):
         where = f" (line {line} of {Path(path).name})"

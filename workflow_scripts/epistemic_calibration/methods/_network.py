@@ -60,21 +60,9 @@ class NetworkMethod(Method):
     def train(
         self, X: np.ndarray, labels: np.ndarray, *, seeds: Sequence[int], **settings: Any
     ) -> Networks:
-        """Train a network for each row of ``labels``.
+        """Train a network for each row of ``labels``, where a task's networks follow each other.
 
-        Parameters
-        ----------
-        X : ndarray of shape (n_samples, n_features)
-        labels : ndarray of shape (n_tasks * n_networks, n_samples)
-            Those of a task's networks follow each other.
-        seeds : sequence of int, one for each row
-        **settings
-            Further keywords of `train_networks`.
-
-        Returns
-        -------
-        Networks
-            As many as rows, in their order.
+        ``settings`` are further keywords of `train_networks`.
         """
         from epistemic_calibration.methods.kernels.networks import train_networks
 

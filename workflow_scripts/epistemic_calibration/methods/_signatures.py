@@ -17,16 +17,7 @@ _TYPES = {bool: bool, int: int, float: float, str: str, list: list, tuple: list,
 
 
 def class_faults(method: type[Method], given: Mapping[str, Any], key: str) -> Iterator[str]:
-    """Say what will not work in a class when it is fitted with these parameters.
-
-    Parameters
-    ----------
-    method : subclass of Method
-    given : mapping
-        Parameters that the configuration gives.
-    key : str
-        Where it does so, such as ``methods.mine``.
-    """
+    """Say what will not work in a class with the parameters that ``key`` gives."""
     signature = inspect.signature(method.__init__).parameters
     takes_any = any(p.kind is p.VAR_KEYWORD for p in signature.values())
     if "random_state" not in signature and not takes_any:
@@ -55,13 +46,10 @@ def class_faults(method: type[Method], given: Mapping[str, Any], key: str) -> It
 
 
 def signature_fields(method: type[Method]) -> dict[str, tuple[Any, Any, dict[str, Any]]]:
-    """Return the parameters of a class whose ``__init__`` is its own.
+    """Return the parameters of a class whose ``__init__`` is its own, by name.
 
-    Returns
-    -------
-    dict of str to tuple
-        By name: the annotation, or the type of the default; the default, or ``...``; and a
-        description where the type is that of the default.
+    Each has its annotation, or the type of its default; the default, or ``...``; and a
+    description where the type is that of the default.
     """
     try:
         hints = typing.get_type_hints(method.__init__, include_extras=True)

@@ -51,13 +51,7 @@ def predict_tasks(
     A method that changed what it is given would spoil the tasks after it, and its numbers would
     depend on how tasks are grouped.
 
-    Parameters
-    ----------
-    method : subclass of Method
-    X_train, Y_train, X_test, parameters, random_states, neighbors
-        As of `Method.fit_predict_tasks`.
-    path : path, optional
-        The user's file that defines the method, whose line is named where it raises.
+    ``path`` is the user's file that defines the method, whose line is named where it raises.
 
     Raises
     ------

@@ -58,26 +58,12 @@ def train_batch_ensembles(
     seeds : sequence of int
         Of each member: its signs and order of samples. That of the first is also the seed of
         the shared weights and of the biases that all members start from.
-    n_members : int
     minibatches : {"split", "tiled"}
         Whether each member has an order of samples of its own, or all have that of the first.
-    hidden_sizes, n_epochs, batch_size, learning_rate, device
-        As of `train_networks`; ``batch_size`` is that of one member.
-    group_size : int or None
-        Ensembles that take their steps together; None for what suits the cache. Results do not
-        depend on it.
 
-    Returns
-    -------
-    Networks
-        Of all members, with weights W ∘ (r sᵀ).
-
-    Raises
-    ------
-    ValueError
-        If an argument has a wrong shape or value, or CUDA is asked for and absent.
-    FloatingPointError
-        If a network's loss stops being finite.
+    Other parameters and errors are those of `train_networks`; ``batch_size`` is that of one
+    member, and ``group_size`` counts ensembles. Returned are the networks of all members, with
+    weights W ∘ (r sᵀ).
     """
     torch_device = resolve_device(device)
     X, labels = check_arguments(X, labels, seeds, hidden_sizes)

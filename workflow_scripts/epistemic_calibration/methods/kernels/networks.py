@@ -81,27 +81,9 @@ def train_networks(
         Labels in {0, 1} of each network.
     seeds : sequence of int
         Of each network: its initial weights, order of samples and masks.
-    hidden_sizes : sequence of int
-        Units of each hidden layer.
-    n_epochs, batch_size : int
-        The last minibatch of an epoch is smaller where the sizes do not divide.
-    learning_rate : float
-        Adam's step.
-    noise : Dropout, DropConnect or None
-        Masks during training.
-    loss : callable
-        As `Loss`.
-    constant_rate : ConstantRate or None
-        Epochs after those of Adam.
-    device : {"auto", "cpu", "cuda"}
-        ``auto`` is CUDA where there is one. Random numbers are the same on each.
     group_size : int or None
         Networks that take their steps together; None for what suits the cache. Results do
         not depend on it.
-
-    Returns
-    -------
-    Networks
 
     Raises
     ------
