@@ -159,16 +159,20 @@ def train(
                     f"the autoencoder's loss is {rows[-1][1]} after epoch {epoch}; try a "
                     f"learning_rate below {learning_rate}"
                 )
+    _warn_of_no_use(data, rows[-1][1])
+    return network.eval(), rows
+
+
+def _warn_of_no_use(data: torch.Tensor, loss: float) -> None:
     # Where most pixels are dark, training can stay at one image for all inputs.
     variance = _network_input(data[:10_000]).var(dim=0, correction=0).mean().item()
-    if rows[-1][1] >= variance:
+    if loss >= variance:
         logger.warning(
             "the autoencoder is no better (loss %.5f) than the mean image (%.5f): its latents "
             "say nothing of the images; change n_epochs, learning_rate or latent_size",
-            rows[-1][1],
+            loss,
             variance,
         )
-    return network.eval(), rows
 
 
 @torch.inference_mode()

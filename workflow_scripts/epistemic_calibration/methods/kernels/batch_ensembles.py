@@ -108,11 +108,15 @@ def train_batch_ensembles(
             # Of features that are always zero W and r stay as drawn.
             w[:, active], r[:, :, active] = layers[0][:2]
             layers[0][:2] = w, r
-            for out, (w, r, s, b) in zip(trained, layers, strict=True):
-                full = w[:, None] * r[..., None] * s[:, :, None]
-                out[rows, :-1] = full.reshape(len(rows), *w.shape[1:])
-                out[rows, -1] = b.reshape(len(rows), -1)
+            for out, layer in zip(trained, layers, strict=True):
+                out[rows] = _formed(*layer)
     return Networks(tuple(trained), losses)
+
+
+def _formed(w: np.ndarray, r: np.ndarray, s: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Return each member's W ∘ (r sᵀ), and its bias below, (n_networks, fan_in + 1, fan_out)."""
+    weights = w[:, None] * r[..., None] * s[:, :, None]
+    return np.concatenate([weights, b[:, :, None]], axis=2).reshape(-1, w.shape[1] + 1, w.shape[2])
 
 
 def _random_signs(layer_sizes: Sequence[int], seed: int) -> list[tuple[np.ndarray, np.ndarray]]:

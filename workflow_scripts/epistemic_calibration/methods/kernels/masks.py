@@ -22,6 +22,14 @@ class Dropout:
 
     probabilities: tuple[float, ...]
 
+    def check(self, n_layers: int) -> None:
+        """Raise a ValueError unless there is a probability for each of the hidden layers."""
+        if len(self.probabilities) != n_layers:
+            raise ValueError(
+                f"drop_probabilities={list(self.probabilities)} must be one for each of the "
+                f"{n_layers} hidden layers"
+            )
+
 
 @dataclass(frozen=True)
 class DropConnect:

@@ -94,11 +94,8 @@ def train_networks(
     """
     torch_device = resolve_device(device)
     X, labels = check_arguments(X, labels, seeds, hidden_sizes)
-    if isinstance(noise, Dropout) and len(noise.probabilities) != len(hidden_sizes):
-        raise ValueError(
-            f"drop_probabilities={list(noise.probabilities)} must be one for each of the "
-            f"{len(hidden_sizes)} hidden layers"
-        )
+    if isinstance(noise, Dropout):
+        noise.check(len(hidden_sizes))
     layer_sizes = (X.shape[1], *hidden_sizes, 2)
     # Weights of a feature that is always zero have no gradient and never move, and many latent
     # units of a ReLU encoder are such: they need no arithmetic.
