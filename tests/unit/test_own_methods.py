@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from epistemic_calibration.latents._neighbors import nearest_neighbors
-from epistemic_calibration.methods import load_method
+from epistemic_calibration.methods import available_methods, load_method
 from epistemic_calibration.methods._tasks import predict_tasks
 from epistemic_calibration.methods.base import MethodError
 from epistemic_calibration.workflow.config import ConfigError, resolve_config
@@ -283,3 +283,12 @@ def assert_same_bits(left, right):
 def test_how_tasks_are_grouped_does_not_matter_where_copies_are_changed(mine, data):
     method, _ = mine(fit=IN_PLACE, predict=IN_PLACE + "; self.random_state += int(self.X_) % 2")
     assert_same_bits(grouped(method, data, 1), grouped(method, data, 5))
+
+
+@pytest.mark.fault
+@pytest.mark.parametrize("name", available_methods())
+def test_how_tasks_are_grouped_does_not_matter_to_the_methods_of_the_project(name, data, few):
+    method = load_method(name)
+    together = grouped(method, data, 5, **few(method))
+    for tasks_at_once in (1, 2):
+        assert_same_bits(grouped(method, data, tasks_at_once, **few(method)), together)
