@@ -6,14 +6,9 @@ from scipy.special import expit, logit
 from scipy.stats import binom, chi2
 
 from epistemic_calibration import metrics
-from epistemic_calibration.metrics._interval import (
-    calibrated_cumulants,
-    grown_cumulants,
-    invert,
-    label_variance,
-    noise_of_bins,
-    smallest_detectable,
-)
+from epistemic_calibration.metrics._bins import Bins
+from epistemic_calibration.metrics._groups import GroupedBins
+from epistemic_calibration.metrics._interval import invert
 from epistemic_calibration.metrics.binning import coarse_bins
 from epistemic_calibration.metrics.corrected import _difference, corrected_over_bins
 
@@ -175,28 +170,17 @@ def test_minimum_detectable_of_skewed_estimates(size, prevalence):
     assert power == pytest.approx(0.8, abs=0.02 + 3 * 0.012)
 
 
-def test_the_noise_of_bins_is_that_of_their_labels():
-    labels, p = np.array([0, 1, 0, 2]), np.array([0.5, 0.2, 0.1, 0.0])
-    noise = noise_of_bins(lambda t: p * (1 - p) + t, labels)
-    assert noise(0.0) == pytest.approx(np.hypot(0.25 + 0.09, 0.16))
-    assert noise(1.0) == pytest.approx(np.linalg.norm([2.34, 1.16, 1]))
-
-
-@pytest.mark.parametrize("t", [0.0, 0.04])
-def test_cumulants_are_those_of_all_labels(t):
-    # Every P(Y = 1) is off by 0 or 0.2, towards one half: nothing else leaves probabilities.
+def test_cumulants_are_those_of_all_labels():
     p, bins = np.array([0.05, 0.1, 0.15, 0.02, 0.9, 0.95, 0.97]), np.repeat([0, 1], [4, 3])
-    true = p + np.sqrt(t) * np.where(p < 0.5, 1, -1)
-    n, shares = np.array([4.0, 3.0]), np.array([4 / 7 / 12, 3 / 7 / 6])
     y = np.array(list(itertools.product((0, 1), repeat=7)))
-    probability = np.prod(np.where(y == 1, true, 1 - true), axis=1)
+    probability = np.prod(np.where(y == 1, p, 1 - p), axis=1)
     estimate = 0.0
-    for m in (0, 1):
+    for m, share in ((0, 4 / 7 / 12), (1, 3 / 7 / 6)):
         e = (y - p)[:, bins == m]
-        estimate += shares[m] * (e.sum(axis=1) ** 2 - (e**2).sum(axis=1))
-    assert probability @ estimate == pytest.approx(t)
-    expected = [probability @ (estimate - t) ** k for k in (2, 3)]
-    assert calibrated_cumulants(p, bins, n, shares)(t) == pytest.approx(expected, rel=1e-12)
+        estimate += share * (e.sum(axis=1) ** 2 - (e**2).sum(axis=1))
+    expected = [probability @ estimate**k for k in (2, 3)]
+    found = Bins(y[3].astype(float), p, bins).calibrated_cumulants()
+    assert found == pytest.approx(expected, rel=1e-12)
 
 
 def test_minimum_detectable_where_all_predictions_are_certain():
@@ -359,37 +343,33 @@ def test_standard_error_of_the_dependence(change, predictor):
         assert low < np.mean([p.standard_error for p in parts]) / spread < high, name
 
 
-def test_variance_of_the_difference_agrees_with_the_quadratic_form():
-    rng = np.random.default_rng(0)
-    n = 40
-    coarse, fine = np.repeat([0, 1], 20), np.repeat([0, 1, 2, 3], [12, 8, 5, 15])
-    p = rng.uniform(0.1, 0.9, n)
-    y = (rng.random(n) < p).astype(float)
-    total, mean = (corrected_over_bins(y, p, labels, 0.95) for labels in (fine, coarse))
-    found = _difference(y, p, coarse, fine, total, mean)
+@pytest.mark.parametrize("n_groups", [None, 12])
+def test_standard_error_of_the_dependence_is_that_of_the_quadratic_form(n_groups):
+    rng = np.random.default_rng(2)
+    n, fine = 60, np.repeat([0, 1, 2, 3], [12, 8, 15, 25])
+    coarse, p = fine // 2, rng.uniform(0.2, 0.8, n)
+    groups = None if n_groups is None else rng.integers(0, n_groups, n)
+    y = (rng.random(n) < p + np.array([0.2, -0.4, 0.4, -0.1])[fine]).astype(float)
+    total, of_mean = (corrected_over_bins(y, p, b, 0.95, groups) for b in (fine, coarse))
+    result = _difference(y, p, coarse, fine, groups, total, of_mean)
+    assert result.estimate == total.estimate - of_mean.estimate > 0
 
-    def form(labels):
-        same = (labels[:, None] == labels) & ~np.eye(n, dtype=bool)
-        return same / (n * (np.bincount(labels)[labels] - 1.0))[:, None]
-
-    a = form(fine) - form(coarse)
-    assert found.estimate == pytest.approx((y - p) @ a @ (y - p), abs=1e-15)
-    # Under the hypothesis the variance is 2 Σ a_ik² v_i v_k.
-    noise = p * (1 - p)
-    variance = 2 * noise @ a**2 @ noise
-    # The third cumulant, as if the diagonal of the form were not empty.
-    weights = 1 / (n * (np.bincount(fine)[fine] - 1.0)), 1 / (n * (np.bincount(coarse) - 1.0))
-    whole = weights[0][:, None] * (fine[:, None] == fine)
-    whole -= weights[1][coarse][:, None] * (coarse[:, None] == coarse)
-    skewed = noise * (1 - 2 * p)
-    third = 8 * np.trace(np.linalg.matrix_power(whole * noise, 3)) + 4 * skewed @ whole**3 @ skewed
-    expected = smallest_detectable(
-        grown_cumulants(
-            noise_of_bins(lambda t: label_variance(p, t), fine),
-            variance,
-            third,
-            4 * noise.mean() / n,
-        ),
-        0.95,
-    )
-    assert found.minimum_detectable == pytest.approx(expected, rel=1e-9)
+    units = np.arange(n) if groups is None else groups
+    c, f = GroupedBins(y, p, coarse, units), GroupedBins(y, p, fine, units)
+    sums, sizes = np.zeros((2, units.max() + 1, 4))
+    sums[f.of_group, f.of_bin], sizes[f.of_group, f.of_bin] = f.residual, f.size
+    same = np.kron(np.eye(2), np.ones((2, 2)))
+    form = np.diag(f.w / f.pairs) - same * np.repeat(c.w / c.pairs, 2)
+    pairs = sums @ form @ sums.T
+    np.fill_diagonal(pairs, 0)
+    noise = np.sum(sums**2, axis=0)
+    of_coarse = np.repeat((same[::2] @ noise) / c.n**2, 2)
+    deviation = f.error - np.repeat(c.error, 2)
+    noise = noise / f.n**2 * (1 - 2 * f.n / np.repeat(c.n, 2)) + of_coarse
+    squares = np.maximum(deviation**2 - noise, 0)
+    linear = ((f.n - sizes) * sums) @ (2 * f.w / f.pairs * np.sign(deviation) * np.sqrt(squares))
+    slope = linear @ linear / (f.w @ squares)
+    expected = 2 * np.sum(pairs**2) + slope * result.estimate
+    # The closed form of single samples differs by their fourth moments.
+    tolerance = 0.03 if groups is None else 1e-12
+    assert result.standard_error == pytest.approx(np.sqrt(expected), rel=tolerance)

@@ -11,7 +11,7 @@ from scipy.stats import binom
 from epistemic_calibration import metrics
 from epistemic_calibration.metrics._bins import Bins
 from epistemic_calibration.metrics._groups import GroupedBins
-from epistemic_calibration.metrics.corrected import _difference_over_groups, _over_groups
+from epistemic_calibration.metrics.corrected import form_of
 
 FUNCTIONS = [
     metrics.corrected_epistemic_calibration_error,
@@ -99,10 +99,10 @@ def test_copies_say_no_more_than_the_originals(one_class, predictor):
     y, hypotheses, _ = predictor(120, mean_error=0.4)
     y = 0 * y if one_class else y
     mean, bins, level = hypotheses.mean(axis=1), np.arange(120) % 6, 0.95
-    once = _over_groups(y, mean, bins, np.arange(120), level)
+    once = form_of(y, mean, bins, np.arange(120)).corrected(level)
     rng = np.random.default_rng(0)
     of_copy = rng.permutation(np.repeat(np.arange(120), 3))
-    copied = _over_groups(y[of_copy], mean[of_copy], bins[of_copy], of_copy, level)
+    copied = form_of(y[of_copy], mean[of_copy], bins[of_copy], of_copy).corrected(level)
     assert asdict(copied) == pytest.approx(asdict(once), rel=1e-9, abs=1e-15)
     # The closed form of single samples differs by their fourth moments, a part in n.
     closed = metrics.corrected_epistemic_calibration_error(y, hypotheses, bins=bins)
@@ -116,7 +116,7 @@ def test_standard_error_is_that_of_all_pairs():
     n = 40
     p, groups, bins = rng.uniform(0.1, 0.9, n), rng.integers(0, 9, n), rng.integers(0, 3, n)
     y = (rng.random(n) < p / 2).astype(float)
-    result = _over_groups(y, p, bins, groups, 0.95)
+    result = form_of(y, p, bins, groups).corrected(0.95)
     b = GroupedBins(y, p, bins, groups)
     matrix = np.zeros((9, 3))
     matrix[b.of_group, b.of_bin] = b.residual
@@ -263,37 +263,6 @@ def test_parts_of_copies_in_groups_are_those_of_the_originals(predictor):
     assert copied.total.estimate == pytest.approx(
         copied.mean_miscalibration.estimate + copied.epistemic_dependence.estimate, abs=1e-15
     )
-
-
-def test_standard_error_of_the_dependence_is_that_of_all_pairs():
-    rng = np.random.default_rng(2)
-    n, n_groups = 60, 12
-    fine, groups = rng.integers(0, 4, n), rng.integers(0, n_groups, n)
-    coarse = fine // 2
-    p = rng.uniform(0.2, 0.8, n)
-    y = (rng.random(n) < p + np.array([0.2, -0.4, 0.4, -0.1])[fine]).astype(float)
-    total, of_mean = (_over_groups(y, p, b, groups, 0.95) for b in (fine, coarse))
-    result = _difference_over_groups(y, p, coarse, fine, groups, total, of_mean)
-    assert result.estimate == total.estimate - of_mean.estimate > 0
-
-    c, f = GroupedBins(y, p, coarse, groups), GroupedBins(y, p, fine, groups)
-    sums, sizes = np.zeros((n_groups, 4)), np.zeros((n_groups, 4))
-    sums[f.of_group, f.of_bin], sizes[f.of_group, f.of_bin] = f.residual, f.size
-    same = np.kron(np.eye(2), np.ones((2, 2)))
-    form = np.diag(f.w / f.pairs) - same * np.repeat(c.w / c.pairs, 2)
-    pairs = sums @ form @ sums.T
-    np.fill_diagonal(pairs, 0)
-    products = sums.T @ sums
-    noise = np.diag(products)
-    of_coarse = np.repeat((same[::2] @ noise) / c.n**2, 2)
-    deviation = f.error - np.repeat(c.error, 2)
-    noise = noise / f.n**2 * (1 - 2 * f.n / np.repeat(c.n, 2)) + of_coarse
-    squares = np.maximum(deviation**2 - noise, 0)
-    assert np.count_nonzero(squares) >= 3
-    linear = ((f.n - sizes) * sums) @ (2 * f.w / f.pairs * np.sign(deviation) * np.sqrt(squares))
-    slope = linear @ linear / (f.w @ squares)
-    expected = 2 * np.sum(pairs**2) + slope * result.estimate
-    assert result.standard_error == pytest.approx(np.sqrt(expected), rel=1e-12)
 
 
 def test_the_interval_of_the_dependence_covers_with_groups_in_several_bins():

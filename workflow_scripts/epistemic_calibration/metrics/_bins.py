@@ -53,8 +53,8 @@ class Bins:
         Fraction of samples that are alone in their bin.
     n, w, pairs : ndarray
         Number of samples, weight, and number of ordered pairs of samples.
-    noise, noise_squared : ndarray
-        Sums of Δ(1 − Δ) and of its square.
+    noise : ndarray
+        Sum of Δ(1 − Δ).
     error : ndarray
         Mean of e.
     squared_error : ndarray
@@ -81,10 +81,10 @@ class Bins:
         self.w = self.n / self.n.sum()
         self.pairs = self.n * (self.n - 1.0)
         error, noise = y - mean, mean * (1 - mean)
-        sums, squares, self.noise, self.noise_squared = (
-            np.bincount(labels, weights=values)[used]
-            for values in (error, error**2, noise, noise**2)
-        )
+        third = noise * (1 - 2 * mean)
+        powers = (error, error**2, noise, noise**2, noise**3, third, third**2)
+        sums, squares, *self._powers = (np.bincount(labels, weights=v)[used] for v in powers)
+        self.noise = self._powers[0]
         self.error = sums / self.n
         self.squared_error = (sums**2 - squares) / self.pairs
         positives = np.bincount(labels, weights=y)[used]
@@ -92,3 +92,10 @@ class Bins:
         self.least_variance = variance_of_one_class(self.noise / self.n, self.n, one_class)
         variance = (squares - sums**2 / self.n) / (self.n - 1)
         self.s2 = np.maximum(variance, self.least_variance)
+
+    def calibrated_cumulants(self) -> tuple[float, float]:
+        """Return variance and third cumulant of the estimate where P(Y = 1 | Π) = Δ, exactly."""
+        v, v2, v3, m, m2 = self._powers
+        shares = self.w / self.pairs
+        cubes = 8 * (v**3 - 3 * v * v2 + 2 * v3) + 4 * (m**2 - m2)
+        return max(float(2 * shares**2 @ (v**2 - v2)), 0.0), float(shares**3 @ cubes)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -10,12 +10,7 @@ import numpy as np
 from epistemic_calibration.metrics._bins import hidden_variance
 from epistemic_calibration.metrics._classes import ClassSample
 from epistemic_calibration.metrics._groups import GroupedBins, form_of_pairs, group_sums
-from epistemic_calibration.metrics._interval import (
-    Cumulants,
-    grown_cumulants,
-    noise_of_bins,
-    smallest_detectable,
-)
+from epistemic_calibration.metrics._interval import smallest_detectable
 from epistemic_calibration.metrics._validation import BLOCK_SIZE
 from epistemic_calibration.metrics._within_bins import NO_GAIN, Gain
 from epistemic_calibration.metrics.corrected import CorrectedError, result_of_form
@@ -67,6 +62,7 @@ def canonical_over_bins(
         raise ValueError("every sample is alone in its bin: use fewer bins")
     b = _Bin(*(np.array(column) for column in zip(*parts, strict=True)))
     w, pairs, n_samples = b.n / b.n.sum(), b.n * (b.n - 1.0), int(b.n.sum())
+    share = w / pairs
     estimate = float(w @ b.squared_error)
     variance_at_zero = float(w**2 @ (2 * b.pair_variance / pairs))
     # By how much the variance grows with the error, as the error lies in the bins and classes.
@@ -78,7 +74,14 @@ def canonical_over_bins(
         plug_in=float(w @ b.plug_in),
         noise_floor=float(w @ (b.noise / b.n**2)),
         variance_at_zero=variance_at_zero + gain.variance,
-        minimum_detectable=smallest_detectable(_cumulants(sample.mean, labels, b), level),
+        minimum_detectable=_detectable(
+            sample,
+            labels,
+            level,
+            2 * float(share**2 @ b.noise_of_pairs),
+            8 * float(share**3 @ b.noise_cubed),
+            float(4 * (w**2 / b.n) @ b.variance_in_noise),
+        ),
         slope=slope,
         dropped_mass=1 - n_samples / len(labels),
         n_bins=len(parts),
@@ -86,39 +89,11 @@ def canonical_over_bins(
     )
 
 
-def _cumulants(mean: np.ndarray, labels: np.ndarray, b: _Bin) -> Cumulants:
-    """Return the cumulants of the estimate of labels that are Categorical(Δ), or off by t."""
-    share = b.n / b.n.sum() / (b.n * (b.n - 1.0))
-    used = np.bincount(labels)[labels] > 1
-    p, direction = mean[used], less_certain(mean[used], 0.0)[1]
-    along = np.sum(p * direction**2) - np.sum(np.sum(p * direction, axis=1) ** 2)
-    return grown_cumulants(
-        noise_of_bins(label_variance(mean), labels),
-        float(2 * share**2 @ b.noise_of_pairs),
-        float(8 * share**3 @ b.noise_cubed),
-        float(4 * along / b.n.sum() ** 2),
-    )
-
-
-def less_certain(mean: np.ndarray, t: float) -> tuple[np.ndarray, np.ndarray]:
-    """Return laws at the distance √t of Δ, away from the predicted class, and the directions."""
-    n_classes = mean.shape[1]
-    top = mean.argmax(axis=1)[:, None]
-    largest = np.take_along_axis(mean, top, axis=1)
-    others = 1 - largest
-    # Where the others have nothing they gain alike.
-    direction = np.full(mean.shape, 1 / (n_classes - 1))
-    np.divide(mean, others, out=direction, where=others > 1e-9)
-    np.put_along_axis(direction, top, -1.0, axis=1)
-    direction /= np.linalg.norm(direction, axis=1, keepdims=True)
-    step = -np.sqrt(t) * np.take_along_axis(direction, top, axis=1)
-    scale = np.divide(np.minimum(step, largest), step, out=np.ones_like(step), where=step > 0)
-    return np.clip(mean + np.sqrt(t) * scale * direction, 0, 1), direction
-
-
-def label_variance(mean: np.ndarray) -> Callable[[float], np.ndarray]:
-    """Return the trace of the covariance of labels of the laws of `less_certain`, by t."""
-    return lambda t: 1 - np.square(less_certain(mean, t)[0]).sum(axis=1)
+def _detectable(sample: ClassSample, labels: np.ndarray, level: float, *cumulants: float) -> float:
+    """Return `smallest_detectable` of errors of √(t/2) in the predicted class and in the others."""
+    variance, third, slope = cumulants
+    top = sample.mean.max(axis=1)
+    return 2 * smallest_detectable(variance / 4, third / 8, slope / 2, top, labels, level)
 
 
 def _blocks(
@@ -227,18 +202,14 @@ def _over_groups(
     mass, slope = float(np.sum(seen @ b.w)), even
     if mass > 0:
         slope = float(np.sum((influence @ (np.sign(error) * np.sqrt(seen)).ravel()) ** 2)) / mass
-    cumulants = grown_cumulants(
-        noise_of_bins(label_variance(sample.mean), labels),
-        variance_at_zero,
-        third_cumulant,
-        even,
-    )
     return result_of_form(
         estimate=float(np.sum(squares @ b.w)) + gain.estimate,
         plug_in=float(np.sum(error**2 @ b.w)),
         noise_floor=float(b.w @ (traces / b.n**2)),
         variance_at_zero=variance_at_zero + gain.variance,
-        minimum_detectable=smallest_detectable(cumulants, level),
+        minimum_detectable=_detectable(
+            sample, labels, level, variance_at_zero, third_cumulant, even
+        ),
         slope=slope,
         third_cumulant=third_cumulant,
         dropped_mass=b.dropped_mass,

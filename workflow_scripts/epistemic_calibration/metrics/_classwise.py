@@ -22,7 +22,6 @@ from epistemic_calibration.metrics.corrected import (
     CorrectedError,
     corrected_epistemic_calibration_error,
     corrected_over_bins,
-    cumulants_over_bins,
 )
 from epistemic_calibration.metrics.law_error import Draws
 from epistemic_calibration.metrics.over_tasks import mean_corrected_error
@@ -162,7 +161,7 @@ def worst_class(
     b = Bins(y, mean, labels)
     at_zero = float(b.w**2 @ (2 * b.s2**2 / b.pairs))
     slope = (found.standard_error**2 - at_zero) / found.estimate
-    variance, third_cumulant = cumulants_over_bins(y, mean, labels, None)(0.0)
+    variance, third_cumulant = b.calibrated_cumulants()
     variance, low = max(variance, at_zero), found.ci_low
     for _ in range(3):
         skewness = skewness_of(third_cumulant, variance + slope * low)

@@ -22,13 +22,8 @@ from epistemic_calibration.metrics._groups import (
     nested_bins_of_groups,
 )
 from epistemic_calibration.metrics._interval import (
-    Cumulants,
-    calibrated_cumulants,
     chi_square_quantile,
-    grown_cumulants,
     invert,
-    label_variance,
-    noise_of_bins,
     skewness_of,
     smallest_detectable,
 )
@@ -55,11 +50,8 @@ class CorrectedError:
     noise_floor : float
         What the uncorrected estimate would be on average for a calibrated predictor.
     minimum_detectable : float
-        Smallest value, spread evenly over the samples, that a one-sided test at level
-        1 − confidence_level finds with probability 0.8. Each prediction is then off by its
-        square root, towards one half where only that leaves a probability, and in one
-        direction in each bin, so that bins hide none of it. It is 0 where
-        all predictions are 0 or 1, which a single label can contradict.
+        About the smallest value, spread evenly over the samples and of one direction in each bin,
+        that a one-sided test at level 1 − confidence_level finds with probability 0.8.
     plug_in : float
         The uncorrected estimate over the same bins.
     dropped_mass : float
@@ -194,13 +186,12 @@ def corrected_epistemic_calibration_error(
     sample = as_sample(y_true, hypotheses)
     level = check_fraction(confidence_level, name="confidence_level")
     groups = groups_of_samples(groups, len(sample))
-    if bins is None and binning == "nested" and (adaptive or groups is not None):
+    n_looked_at = 0
+    if bins is None and binning == "nested":
         _, labels, n_looked_at = _nested(sample, n_bins, random_state, groups, adaptive=adaptive)
-        if groups is not None:
-            return corrected_over_bins(sample.y, sample.mean, labels, level, groups)
-        return corrected_of_choice(sample, labels, level, n_looked_at)
-    labels = sample.bins(n_bins=n_bins, binning=binning, random_state=random_state, given=bins)
-    return corrected_over_bins(sample.y, sample.mean, labels, level, groups)
+    else:
+        labels = sample.bins(n_bins=n_bins, binning=binning, random_state=random_state, given=bins)
+    return corrected_of_choice(sample, labels, level, n_looked_at, groups)
 
 
 def split_epistemic_calibration_error(
@@ -266,14 +257,8 @@ def split_epistemic_calibration_error(
         raise ValueError(f"bins are not nested in those of the row mean for n_bins={n_bins}")
     coarse = np.unique(coarse, return_inverse=True)[1]
     of_mean = corrected_over_bins(sample.y, sample.mean, coarse, level, of_samples)
-    if of_samples is None:
-        total = corrected_of_choice(sample, fine, level, n_looked_at)
-        dependence = _difference(sample.y, sample.mean, coarse, fine, total, of_mean)
-    else:
-        total = corrected_over_bins(sample.y, sample.mean, fine, level, of_samples)
-        dependence = _difference_over_groups(
-            sample.y, sample.mean, coarse, fine, of_samples, total, of_mean
-        )
+    total = corrected_of_choice(sample, fine, level, n_looked_at, of_samples)
+    dependence = _difference(sample.y, sample.mean, coarse, fine, of_samples, total, of_mean)
     return ErrorSplit(total, of_mean, dependence)
 
 
@@ -296,10 +281,14 @@ def _nested(
 
 
 def corrected_of_choice(
-    sample: Sample, labels: np.ndarray, level: float, n_looked_at: int
+    sample: Sample,
+    labels: np.ndarray,
+    level: float,
+    n_looked_at: int,
+    groups: np.ndarray | None = None,
 ) -> CorrectedError:
     """Return the error over bins, with an interval that allows for their choice, if any."""
-    found = corrected_over_bins(sample.y, sample.mean, labels, level)
+    found = corrected_over_bins(sample.y, sample.mean, labels, level, groups)
     if n_looked_at == 0:
         return found
     wide = corrected_over_bins(sample.y, sample.mean, labels, 1 - (1 - level) / n_looked_at)
@@ -314,95 +303,97 @@ def corrected_over_bins(
     groups: np.ndarray | None = None,
 ) -> CorrectedError:
     """Return the corrected error of checked labels, means, bins and groups (see `Bins`)."""
-    if groups is not None:
-        return _over_groups(y, mean, labels, groups, level)
-    b = Bins(y, mean, labels)
-    return result_of_form(
-        estimate=float(b.w @ b.squared_error),
-        plug_in=float(b.w @ b.error**2),
-        noise_floor=float(b.w @ (b.noise / b.n**2)),
-        variance_at_zero=float(b.w**2 @ (2 * b.s2**2 / b.pairs)),
-        minimum_detectable=smallest_detectable(_cumulants(b, mean, labels), level),
-        slope=_slope(b.w, b.squared_error, 4 * b.w * b.s2 / b.n),
-        dropped_mass=b.dropped_mass,
-        n_bins=len(b.n),
-        level=level,
-    )
+    return form_of(y, mean, labels, groups).corrected(level)
 
 
-def cumulants_over_bins(
+def form_of(
     y: np.ndarray, mean: np.ndarray, labels: np.ndarray, groups: np.ndarray | None
-) -> Cumulants:
-    """Return the cumulants of the corrected error, as its ``minimum_detectable`` has them."""
+) -> _Form:
     if groups is None:
-        return _cumulants(Bins(y, mean, labels), mean, labels)
-    return _GroupedForm(GroupedBins(y, mean, labels, groups)).cumulants(mean, labels)
+        return _OfSamples(Bins(y, mean, labels), mean, labels)
+    return _OfGroups(GroupedBins(y, mean, labels, groups), mean, labels)
 
 
-def _cumulants(b: Bins, mean: np.ndarray, labels: np.ndarray) -> Cumulants:
-    n, shares = np.zeros(len(b.used)), np.zeros(len(b.used))
-    n[b.used], shares[b.used] = b.n, b.w / b.pairs
-    return calibrated_cumulants(mean, labels, n, shares)
+class _Form:
+    """The corrected error as a quadratic form of residuals, Σ_u a_u Σ_{i≠k} r_iu r_ku.
 
-
-class _GroupedForm:
-    """The corrected error as a quadratic form of what groups have in bins, as estimated.
-
-    With S_gu the sum of residuals of group g in bin u and a_u = w_u/(n_u² − Σ_g n_gu²), the
-    variance is 2 Σ_{g≠h} (Σ_u a_u S_gu S_hu)² where there is no error; errors μ_u of the bins
-    add that of 2 Σ_g Σ_u a_u μ_u (n_u − n_gu) S_gu. Bins are not independent of each other:
-    a group may have samples in several.
+    A unit i is a sample or a group, a_u the weight of bin u over its pairs. Errors μ_u of the bins
+    add to it 2 Σ_u a_u μ_u Σ_i (n_u − n_iu) r_iu, whose variance `added` returns.
     """
 
-    def __init__(self, b: GroupedBins) -> None:
-        self.bins = b
-        n_groups, n_bins = int(b.of_group.max()) + 1, len(b.n)
-        shares = b.w / b.pairs
-        sums = group_sums(b.residual, b.of_bin, b.of_group, n_groups, n_bins)
-        products, self.variance_at_zero, self.third_cumulant = form_of_pairs(sums, shares)
-        self.noise_floor = float(b.w @ (np.diag(products) / b.n**2))
-        influence = 2 * (shares * b.n)[b.of_bin] * b.residual
-        influence -= 2 * shares[b.of_bin] * b.size * b.residual
-        self.influence = group_sums(influence, b.of_bin, b.of_group, n_groups, n_bins)
-        # Errors of the same size whose directions in the bins are independent.
-        self.even_slope = float(self.influence.power(2).sum())
+    noise: np.ndarray  # Σ_i r_iu²
+    noise_floor: float
+    variance_at_zero: float
+    third_cumulant: float
+    even: float  # what `slope` is where the error is as large in all bins
+    calibrated: tuple[float, float, float]  # the first three arguments of smallest_detectable
+    added: Callable[[np.ndarray], float]
 
-    def slope(self) -> float:
-        """Return by how much the variance grows with the error, as the error lies in the bins."""
-        squares = np.maximum(self.bins.squared_error, 0)
-        error = float(self.bins.w @ squares)
-        if error == 0:
-            return self.even_slope
-        influence = self.influence @ (np.sign(self.bins.error) * np.sqrt(squares))
-        return float(influence @ influence) / error
+    def __init__(self, b: Bins | GroupedBins, mean: np.ndarray, labels: np.ndarray) -> None:
+        self.bins, self.mean, self.labels = b, mean, labels
 
-    def cumulants(self, mean: np.ndarray, labels: np.ndarray) -> Cumulants:
-        return grown_cumulants(
-            _noise(mean, labels), self.variance_at_zero, self.third_cumulant, self.even_slope
+    def corrected(self, level: float) -> CorrectedError:
+        b = self.bins
+        return result_of_form(
+            estimate=float(b.w @ b.squared_error),
+            plug_in=float(b.w @ b.error**2),
+            noise_floor=self.noise_floor,
+            variance_at_zero=self.variance_at_zero,
+            minimum_detectable=smallest_detectable(*self.calibrated, self.mean, self.labels, level),
+            slope=self.slope(b.error, b.squared_error),
+            third_cumulant=self.third_cumulant,
+            dropped_mass=b.dropped_mass,
+            n_bins=len(b.n),
+            level=level,
         )
 
+    def slope(self, error: np.ndarray, squares: np.ndarray) -> float:
+        """Return by how much the variance grows with the error, as this lies in the bins."""
+        squares = np.maximum(squares, 0)
+        total = float(self.bins.w @ squares)
+        if total < 1e-15:
+            return self.even
+        return self.added(np.sign(error) * np.sqrt(squares)) / total
 
-def _noise(mean: np.ndarray, labels: np.ndarray) -> Callable[[float], float]:
-    return noise_of_bins(lambda t: label_variance(mean, t), labels)
+
+class _OfSamples(_Form):
+    """Residuals of samples, of which each is in one bin: closed forms of their variance."""
+
+    third_cumulant = 0.0
+
+    def __init__(self, b: Bins, mean: np.ndarray, labels: np.ndarray) -> None:
+        super().__init__(b, mean, labels)
+        self.noise = b.n * b.s2
+        self.noise_floor = float(b.w @ (b.noise / b.n**2))
+        self.variance_at_zero = float(b.w**2 @ (2 * b.s2**2 / b.pairs))
+        self.even = self.added(np.ones(len(b.n)))
+        # Predictions of exactly 0 or 1 have no noise, but labels may contradict them.
+        least = np.maximum(b.noise, b.n * b.least_variance)
+        self.calibrated = (*b.calibrated_cumulants(), float(4 * least.sum() / b.n.sum() ** 2))
+
+    def added(self, means: np.ndarray) -> float:
+        return float(4 * (means**2 @ self.noise) / self.bins.n.sum() ** 2)
 
 
-def _over_groups(
-    y: np.ndarray, mean: np.ndarray, labels: np.ndarray, groups: np.ndarray, level: float
-) -> CorrectedError:
-    b = GroupedBins(y, mean, labels, groups)
-    form = _GroupedForm(b)
-    return result_of_form(
-        estimate=float(b.w @ b.squared_error),
-        plug_in=float(b.w @ b.error**2),
-        noise_floor=form.noise_floor,
-        variance_at_zero=form.variance_at_zero,
-        minimum_detectable=smallest_detectable(form.cumulants(mean, labels), level),
-        slope=form.slope(),
-        third_cumulant=form.third_cumulant,
-        dropped_mass=b.dropped_mass,
-        n_bins=len(b.n),
-        level=level,
-    )
+class _OfGroups(_Form):
+    """Residuals of groups, which may be in several bins: bins depend on each other."""
+
+    def __init__(self, b: GroupedBins, mean: np.ndarray, labels: np.ndarray) -> None:
+        super().__init__(b, mean, labels)
+        shape = int(b.of_group.max()) + 1, len(b.n)
+        shares = b.w / b.pairs
+        sums = group_sums(b.residual, b.of_bin, b.of_group, *shape)
+        products, self.variance_at_zero, self.third_cumulant = form_of_pairs(sums, shares)
+        self.noise = np.diag(products)
+        self.noise_floor = float(b.w @ (self.noise / b.n**2))
+        influence = 2 * shares[b.of_bin] * (b.n[b.of_bin] - b.size) * b.residual
+        self.influence = group_sums(influence, b.of_bin, b.of_group, *shape)
+        # Errors of the same size whose directions in the bins are independent.
+        self.even = float(self.influence.power(2).sum())
+        self.calibrated = self.variance_at_zero, self.third_cumulant, self.even
+
+    def added(self, means: np.ndarray) -> float:
+        return float(np.sum((self.influence @ means) ** 2))
 
 
 def _difference(
@@ -410,156 +401,64 @@ def _difference(
     mean: np.ndarray,
     coarse: np.ndarray,
     fine: np.ndarray,
+    groups: np.ndarray | None,
     total: CorrectedError,
     of_mean: CorrectedError,
 ) -> CorrectedError:
     """Return the corrected error of fine bins less that of the coarse bins they are part of.
 
-    It is the quadratic form Σ_{i≠k} a_ik e_i e_k, where a_ik = 1/(N(n_f − 1)) for pairs in
-    a fine bin less 1/(N(n_c − 1)) for pairs in a coarse bin.
+    It is the form Σ_{i≠k} r_i A r_kᵀ, where A has the share of a pair in its fine bin on the
+    diagonal, and takes off that in its coarse bin from all fine bins that share it.
     """
-    c, f = Bins(y, mean, coarse), Bins(y, mean, fine)
-    n_samples = int(c.n.sum())
+    of_coarse, of_fine = (form_of(y, mean, labels, groups) for labels in (coarse, fine))
+    c, f = of_coarse.bins, of_fine.bins
     parent = np.empty(len(f.used), dtype=np.intp)
     parent[fine] = coarse
-    # Coarse bins of two samples or more have fine bins of two or more (see nested_bins).
-    parent = (np.cumsum(c.used) - 1)[parent[f.used]]
-    in_fine = 1 / (n_samples * (f.n - 1.0))
-    in_coarse = 1 / (n_samples * (c.n - 1.0))
-
-    def pair_variance(per_fine: np.ndarray, per_coarse: np.ndarray) -> float:
+    in_fine, in_coarse = np.zeros(len(f.used)), np.zeros(len(c.used))
+    in_fine[f.used], in_coarse[c.used] = f.w / f.pairs, c.w / c.pairs
+    noise = np.zeros(len(f.used))
+    if groups is None:
+        noise[f.used] = of_fine.noise
+        own = np.zeros(len(f.used))
+        own[f.used] = f.n * f.s2**2
         change = (in_fine - in_coarse[parent]) ** 2 - in_coarse[parent] ** 2
-        return float(2 * (change @ per_fine + in_coarse**2 @ per_coarse))
-
-    def ordered_pairs(sums: np.ndarray, squares: np.ndarray) -> np.ndarray:
-        return sums**2 - squares
-
-    fine_noise, n_coarse = f.n * f.s2, len(c.n)
-    coarse_noise = np.bincount(parent, weights=fine_noise, minlength=n_coarse)
-    variance_at_zero = pair_variance(
-        ordered_pairs(fine_noise, f.n * f.s2**2),
-        ordered_pairs(coarse_noise, np.bincount(parent, weights=f.n * f.s2**2, minlength=n_coarse)),
-    )
-    calibrated_variance = pair_variance(
-        ordered_pairs(f.noise, f.noise_squared), ordered_pairs(c.noise, c.noise_squared)
-    )
-    third = np.bincount(fine, mean * (1 - mean) * (1 - 2 * mean))[f.used]
-    third_cumulant = _third_cumulant(in_fine, in_coarse, parent, f.noise, third)
-    share = f.n / c.n[parent]
-    noise_of_difference = f.s2 / f.n * (1 - 2 * share) + (coarse_noise / c.n**2)[parent]
-    deviation = (f.error - c.error[parent]) ** 2 - noise_of_difference
+        of_parent = np.bincount(parent, noise) ** 2 - np.bincount(parent, own)
+        variance_at_zero = 2 * float(change @ (noise**2 - own) + in_coarse**2 @ of_parent)
+        third_cumulant = 0.0
+    else:
+        form = np.diag(in_fine) - in_coarse[parent] * (parent[:, None] == parent)
+        seen, shape = np.flatnonzero(f.used), (int(groups.max()) + 1, len(f.used))
+        sums = group_sums(f.residual, seen[f.of_bin], f.of_group, *shape)
+        # What lies in a fine bin of one group counts in the coarse one only.
+        alone, errors = ~f.used[fine], np.zeros(len(c.used))
+        errors[c.used] = c.error
+        rest = (y - mean - errors[coarse])[alone]
+        sums += group_sums(rest, fine[alone], groups[alone], *shape)
+        products = (sums.T @ sums).toarray()
+        noise, scaled = np.diag(products), products @ form
+        own = np.asarray((sums @ form * sums.toarray()).sum(axis=1)).ravel()
+        variance_at_zero = 2 * float(np.sum(scaled * scaled.T) - own @ own)
+        third_cumulant = 8 * float(np.sum((scaled @ scaled) * scaled.T))
+    variance_at_zero = max(variance_at_zero, 0.0)
+    position = (np.cumsum(c.used) - 1)[parent[f.used]]
+    of_parent = np.bincount(parent, weights=noise, minlength=len(c.used))[c.used] / c.n**2
+    share = f.n / c.n[position]
+    deviation = f.error - c.error[position]
+    expected = noise[f.used] / f.n**2 * (1 - 2 * share) + of_parent[position]
+    level = total.confidence_level
     return result_of_form(
         estimate=total.estimate - of_mean.estimate,
         plug_in=total.plug_in - of_mean.plug_in,
         noise_floor=total.noise_floor - of_mean.noise_floor,
         variance_at_zero=variance_at_zero,
         minimum_detectable=smallest_detectable(
-            grown_cumulants(
-                _noise(mean, fine),
-                calibrated_variance,
-                third_cumulant,
-                float(4 * f.noise.sum() / n_samples**2),
-            ),
-            total.confidence_level,
+            variance_at_zero, third_cumulant, of_fine.even, mean, fine, level
         ),
-        slope=_slope(f.w, deviation, 4 * f.s2 / n_samples),
+        slope=of_fine.slope(deviation, deviation**2 - expected),
         dropped_mass=total.dropped_mass,
         n_bins=total.n_bins,
-        level=total.confidence_level,
+        level=level,
     )
-
-
-def _third_cumulant(
-    in_fine: np.ndarray,
-    in_coarse: np.ndarray,
-    parent: np.ndarray,
-    noise: np.ndarray,
-    third: np.ndarray,
-) -> float:
-    """Return 8 tr((AV)³) + 4 Σ A_fg³ m_f m_g of the form A of `_difference`.
-
-    V are the variances of the labels of fine bins, and m their third moments: labels that are
-    rarely 1 are skewed themselves.
-    """
-    scaled = in_fine * noise
-    powers = (noise, scaled * noise, scaled**2 * noise, scaled**3, third)
-    v, xv, xxv, cubes, m = (np.bincount(parent, p, len(in_coarse)) for p in powers)
-    traces = cubes - 3 * in_coarse * xxv + 3 * in_coarse**2 * v * xv - (in_coarse * v) ** 3
-    own = (in_fine - in_coarse[parent]) ** 3 + in_coarse[parent] ** 3
-    return float(8 * traces.sum() + 4 * (own @ third**2 - in_coarse**3 @ m**2))
-
-
-def _difference_over_groups(
-    y: np.ndarray,
-    mean: np.ndarray,
-    coarse: np.ndarray,
-    fine: np.ndarray,
-    groups: np.ndarray,
-    total: CorrectedError,
-    of_mean: CorrectedError,
-) -> CorrectedError:
-    """Return the same as `_difference` from pairs of different groups.
-
-    With S_gf the residuals of group g in fine bin f, it is the form Σ_{g≠h} S_g A S_hᵀ, where A
-    has the share of a pair in its fine bin on the diagonal, and takes off that in its coarse bin
-    from all fine bins that share it.
-    """
-    c, f = GroupedBins(y, mean, coarse, groups), GroupedBins(y, mean, fine, groups)
-    n_groups, n_fine = int(groups.max()) + 1, len(f.used)
-    parent = np.empty(n_fine, dtype=np.intp)
-    parent[fine] = coarse
-    in_fine, in_coarse = np.zeros(n_fine), np.zeros(len(c.used))
-    in_fine[f.used], in_coarse[c.used] = f.w / f.pairs, c.w / c.pairs
-    form = np.diag(in_fine) - in_coarse[parent] * (parent[:, None] == parent)
-    # What lies in a fine bin of one group counts in the coarse one only.
-    of_coarse = np.zeros(len(c.used))
-    of_coarse[c.used] = c.error
-    alone = ~f.used[fine]
-    sums = group_sums(
-        (y - mean - of_coarse[coarse])[alone], fine[alone], groups[alone], n_groups, n_fine
-    )
-    seen = np.flatnonzero(f.used)
-    sums += group_sums(f.residual, seen[f.of_bin], f.of_group, n_groups, n_fine)
-
-    products = (sums.T @ sums).toarray()
-    scaled = products @ form
-    own = np.asarray((sums @ form * sums.toarray()).sum(axis=1)).ravel()
-    variance_at_zero = max(2 * float(np.sum(scaled * scaled.T) - own @ own), 0.0)
-    third_cumulant = 8 * float(np.sum((scaled @ scaled) * scaled.T))
-    influence = 2 * in_fine[seen][f.of_bin] * (f.n[f.of_bin] - f.size) * f.residual
-    influence = group_sums(influence, f.of_bin, f.of_group, n_groups, len(f.n))
-    even = float(influence.power(2).sum())
-
-    noise = np.diag(products)
-    of_mean_noise = np.bincount(parent, weights=noise, minlength=len(c.used))[c.used] / c.n**2
-    position = (np.cumsum(c.used) - 1)[parent[seen]]
-    share = f.n / c.n[position]
-    noise = noise[seen] / f.n**2 * (1 - 2 * share) + of_mean_noise[position]
-    deviation = f.error - c.error[position]
-    squares = np.maximum(deviation**2 - noise, 0)
-    slope, error = even, float(f.w @ squares)
-    if error > 0:
-        slope = float(np.sum((influence @ (np.sign(deviation) * np.sqrt(squares))) ** 2)) / error
-    cumulants = grown_cumulants(_noise(mean, fine), variance_at_zero, third_cumulant, even)
-    return result_of_form(
-        estimate=total.estimate - of_mean.estimate,
-        plug_in=total.plug_in - of_mean.plug_in,
-        noise_floor=total.noise_floor - of_mean.noise_floor,
-        variance_at_zero=variance_at_zero,
-        minimum_detectable=smallest_detectable(cumulants, total.confidence_level),
-        slope=slope,
-        dropped_mass=total.dropped_mass,
-        n_bins=total.n_bins,
-        level=total.confidence_level,
-    )
-
-
-def _slope(weights: np.ndarray, squares: np.ndarray, slopes: np.ndarray) -> float:
-    """Return by how much the variance grows with the error, as the error lies in the bins."""
-    mass = weights * np.maximum(squares, 0)
-    if mass.sum() == 0:
-        mass = weights
-    return float(mass @ slopes / mass.sum())
 
 
 def result_of_form(

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from epistemic_calibration.metrics._groups import GroupedBins, groups_of_samples
-from epistemic_calibration.metrics._interval import Cumulants, invert, smallest_detectable
+from epistemic_calibration.metrics._interval import invert, smallest_detectable
 from epistemic_calibration.metrics._trainings import Spread, over_trainings, trainings_needed
 from epistemic_calibration.metrics._validation import (
     BLOCK_SIZE,
@@ -25,11 +25,7 @@ from epistemic_calibration.metrics._validation import (
     check_positive_integer,
     check_probabilities,
 )
-from epistemic_calibration.metrics.corrected import (
-    CorrectedError,
-    corrected_over_bins,
-    cumulants_over_bins,
-)
+from epistemic_calibration.metrics.corrected import CorrectedError, form_of
 
 
 @dataclass(frozen=True)
@@ -152,7 +148,8 @@ def mean_corrected_error(
     tasks = list(itertools.chain.from_iterable(runs))
     n_samples = len(tasks[0][0])
     groups = groups_of_samples(groups, n_samples)
-    parts = [corrected_over_bins(*task, level, groups) for task in tasks]
+    forms = [form_of(*task, groups) for task in tasks]
+    parts = [form.corrected(level) for form in forms]
     estimates = np.reshape([part.estimate for part in parts], (len(runs), -1)).mean(axis=1)
     estimate = float(estimates.mean())
 
@@ -178,16 +175,19 @@ def mean_corrected_error(
     n_independent = len(tasks)
     if variance_at_zero > 0:
         n_independent = float(at_zero.var(axis=1, ddof=1).mean()) / variance_at_zero
-    cumulants = _mean_cumulants(
-        [cumulants_over_bins(*task, groups) for task in tasks], n_independent
-    )
+    calibrated = np.mean([form.calibrated for form in forms], axis=0)
+    calibrated /= n_independent ** np.array([1, 2, 1])
+    starts = np.cumsum([0] + [form.labels.max() + 1 for form in forms])
+    labels = np.concatenate([form.labels + k for form, k in zip(forms, starts, strict=False)])
     return CorrectedError(
         estimate=estimate,
         standard_error=float(np.sqrt(variance)),
         ci_low=ci_low,
         ci_high=ci_high,
         noise_floor=float(np.mean([part.noise_floor for part in parts])),
-        minimum_detectable=smallest_detectable(cumulants, level),
+        minimum_detectable=smallest_detectable(
+            *calibrated, np.concatenate([form.mean for form in forms]), labels, level
+        ),
         plug_in=float(np.mean([part.plug_in for part in parts])),
         dropped_mass=float(np.mean([part.dropped_mass for part in parts])),
         n_bins=sum(part.n_bins for part in parts),
@@ -360,14 +360,6 @@ def _less_noise(at_error: float, at_zero: float) -> float:
 def _variance_of_noise(resamples: np.ndarray) -> float:
     """Return the variance over trainings, the first axis, that the noise of the labels makes."""
     return float((resamples - resamples.mean(axis=1, keepdims=True)).var(axis=0, ddof=1).mean())
-
-
-def _mean_cumulants(tasks: Sequence[Cumulants], n_independent: float) -> Cumulants:
-    def at(t: float) -> tuple[float, float]:
-        variance, third = np.mean([cumulants(t) for cumulants in tasks], axis=0)
-        return float(variance / n_independent), float(third / n_independent**2)
-
-    return at
 
 
 _Task = tuple[np.ndarray, np.ndarray, np.ndarray]
