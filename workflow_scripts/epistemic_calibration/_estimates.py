@@ -19,7 +19,6 @@ from epistemic_calibration.metrics._groups import distinct_inputs, nested_bins_o
 from epistemic_calibration.metrics._label_counts import label_moments
 from epistemic_calibration.metrics._validation import check_positive_integer
 from epistemic_calibration.metrics.controls import control_estimates
-from epistemic_calibration.metrics.hypothesis_tests import calibration_tests
 from epistemic_calibration.metrics.label_collection import selection_fault, stopping_fault
 from epistemic_calibration.metrics.law_error import Draws
 from epistemic_calibration.metrics.law_test import can_reject
@@ -133,20 +132,20 @@ def two_classes(inputs: Evaluated, n_bins: int | None) -> dict[str, Any]:
         split = metrics.split_epistemic_calibration_error(
             judged, n_bins=bins[0], confidence_level=level, groups=groups, **seed
         )
-        if groups is None:
-            nested = judged.bins(n_bins=bins[0], binning="nested", **seed)
-        else:
-            nested = nested_bins_of_groups(judged, groups, bins[0], inputs.random_state)[1]
         n_mean_bins = min(10, max(1, inputs.n_distinct // 10))
-        of_law, of_mean = calibration_tests(
-            judged, bins=nested, n_mean_bins=n_mean_bins, groups=groups, **seed
-        )
         found |= {
             "tece": split.total,
             "mean_miscalibration": split.mean_miscalibration,
             "epistemic_dependence": split.epistemic_dependence,
             "eece": metrics.decompose_eece(sample, n_bins=bins[1], **seed),
-            "tests": {"epistemic_calibration": of_law, "mean_calibration": of_mean},
+            "tests": {
+                "epistemic_calibration": metrics.epistemic_calibration_test(
+                    judged, n_bins=bins[0], groups=groups, **seed
+                ),
+                "mean_calibration": metrics.mean_calibration_test(
+                    judged, n_bins=n_mean_bins, groups=groups, **seed
+                ),
+            },
         }
         if inputs.reports and groups is None:
             found["tests"]["epistemic_independence"] = metrics.epistemic_independence_test(

@@ -64,8 +64,6 @@ def test_wrong_options(predictor):
     task = ([y], [hypotheses.mean(axis=1)], [np.zeros(20, dtype=int)])
     with pytest.raises(ValueError, match="n_resamples must be an integer >= 2"):
         metrics.mean_corrected_error(*task, n_resamples=1)
-    with pytest.raises(ValueError, match="method must be 'gcm' or 'score', got 'kci'"):
-        metrics.epistemic_independence_test(y, hypotheses, method="kci")
 
 
 # --- A sample in place of labels and hypotheses

@@ -25,6 +25,13 @@ from epistemic_calibration.metrics.calibration import (
     log_loss,
     smooth_calibration_curve,
 )
+from epistemic_calibration.metrics.calibration_tests import (
+    HypothesisTest,
+    epistemic_calibration_test,
+    epistemic_independence_test,
+    holm_correction,
+    mean_calibration_test,
+)
 from epistemic_calibration.metrics.class_binning import assign_class_bins
 from epistemic_calibration.metrics.corrected import (
     CorrectedError,
@@ -40,13 +47,6 @@ from epistemic_calibration.metrics.eece import (
     true_epistemic_calibration_error,
 )
 from epistemic_calibration.metrics.error_curve import SecondOrderCurve, second_order_curve
-from epistemic_calibration.metrics.hypothesis_tests import (
-    HypothesisTest,
-    epistemic_calibration_test,
-    epistemic_independence_test,
-    holm_correction,
-    mean_calibration_test,
-)
 from epistemic_calibration.metrics.kernel_test import kernel_calibration_test
 from epistemic_calibration.metrics.label_collection import (
     LabelCollectionWarning,

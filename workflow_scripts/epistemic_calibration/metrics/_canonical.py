@@ -13,9 +13,9 @@ from epistemic_calibration.metrics._groups import GroupedBins, form_of_pairs, gr
 from epistemic_calibration.metrics._interval import smallest_detectable
 from epistemic_calibration.metrics._validation import BLOCK_SIZE
 from epistemic_calibration.metrics._within_bins import NO_GAIN, Gain
+from epistemic_calibration.metrics.calibration_tests import HypothesisTest
 from epistemic_calibration.metrics.corrected import CorrectedError, result_of_form
 from epistemic_calibration.metrics.eece import BinStatistics, EECEParts
-from epistemic_calibration.metrics.hypothesis_tests import HypothesisTest
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array

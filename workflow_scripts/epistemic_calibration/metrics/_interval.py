@@ -33,25 +33,26 @@ def smallest_detectable(
     """Return the error t that a one-sided test at 1 − level finds with probability `POWER`.
 
     Without an error the estimate is a χ² of this variance and third cumulant, with one it is
-    normal of variance V + slope·t. Both grow with the noise of the labels in their bins, as an
-    error of √t towards one half makes it: much, where positives are rare.
+    normal of variance V + slope·t. Both grow with the noise of the labels, as an error of √t
+    towards one half makes it: much, where positives are rare.
     """
     from scipy.optimize import brentq
     from scipy.special import ndtri
 
     critical = chi_square_quantile(level, skewness_of(third_cumulant, variance))
     critical *= math.sqrt(variance)
-    rarer = np.minimum(mean, 1 - mean)
+    rarer, count = np.minimum(mean, 1 - mean), np.maximum(np.bincount(labels), 1)
 
-    def noise(t: float) -> float:
+    def noise(t: float) -> np.ndarray:
         p = np.minimum(rarer + math.sqrt(t), 0.5)
-        return float(np.linalg.norm(np.bincount(labels, weights=p * (1 - p))))
+        of_bins = np.bincount(labels, weights=p * (1 - p))
+        return np.array([np.sum((of_bins / count) ** 2), of_bins.sum()])
 
     at_zero = noise(0.0)
 
     def excess(t: float) -> float:
-        growth = noise(t) / at_zero if at_zero > 0 else 1.0
-        return t - critical - ndtri(POWER) * math.sqrt(growth**2 * variance + growth * slope * t)
+        growth = noise(t) / at_zero if at_zero[1] > 0 else np.ones(2)
+        return t - critical - ndtri(POWER) * math.sqrt(growth @ [variance, slope * t])
 
     # Where all predictions are certain nothing varies unless there is an error.
     low = max(critical, 1e-15)

@@ -368,8 +368,8 @@ class _OfSamples(_Form):
         self.variance_at_zero = float(b.w**2 @ (2 * b.s2**2 / b.pairs))
         self.even = self.added(np.ones(len(b.n)))
         # Predictions of exactly 0 or 1 have no noise, but labels may contradict them.
-        least = np.maximum(b.noise, b.n * b.least_variance)
-        self.calibrated = (*b.calibrated_cumulants(), float(4 * least.sum() / b.n.sum() ** 2))
+        noise = b.noise if b.noise.any() else b.n * b.least_variance
+        self.calibrated = (*b.calibrated_cumulants(), float(4 * noise.sum() / b.n.sum() ** 2))
 
     def added(self, means: np.ndarray) -> float:
         return float(4 * (means**2 @ self.noise) / self.bins.n.sum() ** 2)

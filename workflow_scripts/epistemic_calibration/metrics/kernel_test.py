@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from epistemic_calibration.metrics._sample import Sample, as_sample
 from epistemic_calibration.metrics._validation import BLOCK_SIZE, check_positive_integer
 from epistemic_calibration.metrics.binning import canonical_order
-from epistemic_calibration.metrics.hypothesis_tests import HypothesisTest
+from epistemic_calibration.metrics.calibration_tests import HypothesisTest
 
 Features = Literal["rows", "moments"]
 

@@ -16,7 +16,7 @@ from epistemic_calibration.metrics._label_counts import (
 from epistemic_calibration.metrics._members import canonical_members, parts_of_draws
 from epistemic_calibration.metrics._validation import check_positive_integer
 from epistemic_calibration.metrics.binning import canonical_order, quantile_bins, row_moments
-from epistemic_calibration.metrics.hypothesis_tests import HypothesisTest
+from epistemic_calibration.metrics.calibration_tests import HypothesisTest
 from epistemic_calibration.metrics.law_error import Draws, check_draws
 
 #: Members from which on p* may be the first of 20.

@@ -30,6 +30,7 @@ from epistemic_calibration.metrics._validation import (
 )
 from epistemic_calibration.metrics._within_bins import NO_GAIN, gain_of_classes
 from epistemic_calibration.metrics.binning import Binning, assign_bins
+from epistemic_calibration.metrics.calibration_tests import HypothesisTest
 from epistemic_calibration.metrics.class_binning import ClassBinning, class_bins
 from epistemic_calibration.metrics.corrected import (
     CorrectedError,
@@ -37,7 +38,6 @@ from epistemic_calibration.metrics.corrected import (
     corrected_of_choice,
 )
 from epistemic_calibration.metrics.eece import EECEParts
-from epistemic_calibration.metrics.hypothesis_tests import HypothesisTest
 
 
 class TopLabelTask(NamedTuple):

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from epistemic_calibration import metrics
-from epistemic_calibration.metrics.hypothesis_tests import calibration_tests
 from epistemic_calibration.scoring.base import Inputs, Metric, Row
 
 ORDER = 4
@@ -50,8 +49,9 @@ def rows(inputs: Inputs) -> Iterator[Row]:
     seed = settings["random_state"]
     drawn = {"random_state": seed, "n_resamples": settings["n_resamples"]}
     bins = settings["corrected_binning"], settings["corrected_n_bins"]
-    calibration, mean = calibration_tests(sample, bins=inputs.corrected_bins, **drawn)
+    calibration = metrics.epistemic_calibration_test(sample, bins=inputs.corrected_bins, **drawn)
     yield Row("p_epistemic_calibration", calibration.p_value, *bins)
+    mean = metrics.mean_calibration_test(sample, **drawn)
     yield Row("p_mean_calibration", mean.p_value, "quantile")
     independence = metrics.epistemic_independence_test(sample, **drawn)
     yield Row("p_epistemic_independence", independence.p_value)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -18,7 +17,6 @@ from epistemic_calibration.metrics._regression import less_block_means, neighbou
 from epistemic_calibration.metrics._sample import Sample, as_sample
 from epistemic_calibration.metrics._validation import (
     BLOCK_SIZE,
-    check_bins,
     check_positive_integer,
     check_probabilities,
 )
@@ -102,11 +100,11 @@ def epistemic_calibration_test(
     0.001
     """
     sample = as_sample(y_true, hypotheses)
-    groups = groups_of_samples(groups, len(sample))
-    if groups is not None and bins is None and binning == "nested":
-        bins = nested_bins_of_groups(sample, groups, n_bins, random_state)[1]
+    of_samples = groups_of_samples(groups, len(sample))
+    if of_samples is not None and bins is None and binning == "nested":
+        bins = nested_bins_of_groups(sample, of_samples, n_bins, random_state)[1]
     labels = sample.bins(n_bins=n_bins, binning=binning, random_state=random_state, given=bins)
-    return _calibration_tests(sample, [labels], groups, n_resamples, random_state)[0]
+    return _calibration_test(sample, labels, of_samples, n_resamples, random_state)
 
 
 def mean_calibration_test(
@@ -138,52 +136,10 @@ def mean_calibration_test(
     1.0
     """
     sample = as_sample(y_true, hypotheses)
-    labels = _mean_bins(sample, n_bins)
-    return _calibration_tests(sample, [labels], groups, n_resamples, random_state)[0]
-
-
-def calibration_tests(
-    sample: Sample,
-    *,
-    bins: ArrayLike,
-    n_mean_bins: int = 10,
-    groups: ArrayLike | None = None,
-    random_state: int = 0,
-    n_resamples: int = 999,
-) -> tuple[HypothesisTest, HypothesisTest]:
-    """Return the tests of epistemic and of mean calibration of a sample.
-
-    Parameters
-    ----------
-    sample : Sample
-    bins : array-like of int, shape (n_samples,)
-        Those of :func:`epistemic_calibration_test`.
-    n_mean_bins : int, default 10
-        The number of those of :func:`mean_calibration_test`.
-    groups, random_state, n_resamples
-        Of both.
-
-    Raises
-    ------
-    ValueError
-        As either does.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from epistemic_calibration import metrics
-    >>> sample = metrics.Sample(np.ones(100), np.full((100, 2), 0.5))
-    >>> [test.p_value for test in calibration_tests(sample, bins=np.arange(100) % 2)]
-    [0.001, 0.001]
-    """
-    partitions = [check_bins(bins, n_samples=len(sample)), _mean_bins(sample, n_mean_bins)]
-    epistemic, mean = _calibration_tests(sample, partitions, groups, n_resamples, random_state)
-    return epistemic, mean
-
-
-def _mean_bins(sample: Sample, n_bins: int) -> np.ndarray:
     n_bins = check_positive_integer(n_bins, name="n_bins")
-    return np.unique(quantile_bins(sample.mean, n_bins), return_inverse=True)[1]
+    labels = np.unique(quantile_bins(sample.mean, n_bins), return_inverse=True)[1]
+    of_samples = groups_of_samples(groups, len(sample))
+    return _calibration_test(sample, labels, of_samples, n_resamples, random_state)
 
 
 def epistemic_independence_test(
@@ -191,16 +147,16 @@ def epistemic_independence_test(
     hypotheses: ArrayLike | None = None,
     *,
     epistemic_uncertainty: ArrayLike | None = None,
-    method: Literal["gcm", "score"] = "gcm",
     random_state: int = 0,
     n_resamples: int = 999,
 ) -> HypothesisTest:
     """Test that EU says nothing about Y beyond the mean: Y ⊥ EU | Δ (paper, property 1).
 
-    With x the residual of s, the square root of EU, given Δ and ε that of the label, the
-    statistic is Rᵀ C⁻¹ R where R = Σ ε·(x, x·(1 − 2Δ)) and C estimates its covariance. The
-    second component sees an error that pushes predictions towards, or away from, one half,
-    which changes sign with Δ.
+    It is the generalised covariance measure (Shah & Peters, 2020), for which the mean prediction
+    need not be calibrated. With x the residual of s, the square root of EU, given Δ and ε that of
+    the label, the statistic is Rᵀ C⁻¹ R where R = Σ ε·(x, x·(1 − 2Δ)) and C estimates its
+    covariance. The second component sees an error that pushes predictions towards, or away from,
+    one half, which changes sign with Δ.
 
     Residuals are those of a regression on splines of logit Δ and on indicators of blocks: of
     all samples with the same Δ where it repeats (10 times, and in 1 of 500 samples), of about
@@ -209,8 +165,8 @@ def epistemic_independence_test(
 
     The p-value is that of χ² with two degrees of freedom, or one where the two components are
     the same. It is not to be trusted with fewer than 1000 samples or fewer than 20 labels of
-    either class; there, the statistic is compared with ``n_resamples`` others, so that p is at
-    least 1/(n_resamples + 1).
+    either class; there, the statistic is compared with ``n_resamples`` of x permuted within blocks
+    (Kim et al., 2022), so that p is at least 1/(n_resamples + 1).
 
     Parameters
     ----------
@@ -218,14 +174,8 @@ def epistemic_independence_test(
         As in :func:`corrected_epistemic_calibration_error`.
     epistemic_uncertainty : array-like of shape (n_samples,), optional
         Reported by the method, >= 0; the variance of the hypotheses by default.
-    method : {"gcm", "score"}, default "gcm"
-        - ``gcm``: generalised covariance measure (Shah & Peters, 2020). ε is the residual of
-          the label, so the mean prediction need not be calibrated. Other statistics are those
-          of x permuted within blocks (Kim et al., 2022), which is approximate.
-        - ``score``: ε = y − Δ with variance Δ(1 − Δ), which assumes mean calibration. Other
-          statistics are those of labels drawn from Bernoulli(Δ), which is exact.
     random_state : int, default 0
-        Seed of what is permuted or drawn.
+        Seed of what is permuted.
     n_resamples : int >= 1, default 999
 
     Returns
@@ -236,7 +186,7 @@ def epistemic_independence_test(
     Raises
     ------
     ValueError
-        As there, or if ``method`` is unknown, or ``n_resamples`` is not an integer >= 1.
+        As there, or if ``n_resamples`` is not an integer >= 1.
 
     See Also
     --------
@@ -259,8 +209,6 @@ def epistemic_independence_test(
     from scipy.stats import chi2
 
     sample = as_sample(y_true, hypotheses, epistemic_uncertainty)
-    if method not in get_args(Literal["gcm", "score"]):
-        raise ValueError(f"method must be 'gcm' or 'score', got {method!r}")
     n_resamples = check_positive_integer(n_resamples, name="n_resamples")
     order = sample.order
     if sample.reported is not None:
@@ -275,12 +223,9 @@ def epistemic_independence_test(
     x, residual = targets.T
     if min(x.std(), residual.std()) <= 1e-9:
         return HypothesisTest(0.0, 1.0)
-    if method == "score":
-        residual, squares = y - mean, mean * (1 - mean)
-    else:
-        # Less their mean, n residuals have 1 − 1/n of their variance.
-        count = np.bincount(blocks)[blocks]
-        squares = residual**2 * count / np.maximum(count - 1, 1)
+    # Less their mean, n residuals have 1 − 1/n of their variance.
+    count = np.bincount(blocks)[blocks]
+    squares = residual**2 * count / np.maximum(count - 1, 1)
     centre = 1 - 2 * mean
     seen, rank = _score_statistic(x, residual, squares, centre)
     if rank == 0:
@@ -289,21 +234,16 @@ def epistemic_independence_test(
         # A statistic may be so large that its p-value underflows.
         p_value = float(max(chi2.sf(seen, rank), np.finfo(np.float64).tiny))
         return HypothesisTest(float(seen), p_value)
-    generator = np.random.default_rng(random_state)
     by_block = np.argsort(blocks, kind="stable")
-    n_larger = 0
-    step = max(1, BLOCK_SIZE // len(y))
-    for start in range(0, n_resamples, step):
-        uniform = generator.random((min(step, n_resamples - start), len(y)))
-        if method == "score":
-            drawn = _score_statistic(x, (uniform < mean) - mean, squares, centre)[0]
-        else:
-            # One permutation for each row, which keeps every sample in its block.
-            permuted = np.empty_like(uniform)
-            permuted[:, by_block] = x[np.argsort(uniform + blocks, axis=1)]
-            drawn = _score_statistic(permuted, residual, squares, centre)[0]
-        n_larger += int(np.count_nonzero(drawn >= seen * (1 - 1e-9)))
-    return HypothesisTest(float(seen), (1 + n_larger) / (n_resamples + 1))
+
+    def statistic(uniform: np.ndarray) -> np.ndarray:
+        # One permutation for each row, which keeps every sample in its block.
+        permuted = np.empty_like(uniform)
+        permuted[:, by_block] = x[np.argsort(uniform + blocks, axis=1)]
+        return _score_statistic(permuted, residual, squares, centre)[0]
+
+    seen = float(seen)
+    return _among(statistic, seen, seen * (1 - 1e-9), len(y), len(y), n_resamples, random_state)
 
 
 def _score_statistic(
@@ -311,7 +251,7 @@ def _score_statistic(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return Rᵀ C⁺ R with R = Σ ε·(x, x·centre) and C = Σ ε²·(...), and the rank of C.
 
-    Of ``x`` or ``residual`` there may be many, one a row.
+    Of ``x`` there may be many, one a row.
     """
     product = x * residual
     score = np.stack([product.sum(axis=-1), product @ centre], axis=-1)
@@ -357,52 +297,46 @@ def holm_correction(p_values: ArrayLike) -> np.ndarray:
     return result
 
 
-def _calibration_tests(
-    sample: Sample,
-    partitions: Sequence[np.ndarray],
-    groups: ArrayLike | None,
-    n_resamples: int,
-    seed: int,
-) -> list[HypothesisTest]:
-    n_resamples = check_positive_integer(n_resamples, name="n_resamples")
-    of_samples = groups_of_samples(groups, len(sample))
-    if of_samples is None:
-        return [
-            _redraw_test(sample.y, sample.mean, labels, n_resamples, seed) for labels in partitions
-        ]
-    return [
-        _flip_test(sample.y, sample.mean, labels, of_samples, n_resamples, seed)
-        for labels in partitions
-    ]
-
-
-def _flip_test(
-    y: np.ndarray,
-    mean: np.ndarray,
-    labels: np.ndarray,
-    groups: np.ndarray,
+def _among(
+    statistic: Callable[[np.ndarray], np.ndarray],
+    seen: float,
+    least: float,
+    n_columns: int,
+    n_samples: int,
     n_resamples: int,
     seed: int,
 ) -> HypothesisTest:
-    b = GroupedBins(y, mean, labels, groups)
+    """Return the p-value of what is seen among statistics of rows of uniform numbers."""
+    generator = np.random.default_rng(seed)
+    n_larger, step = 0, max(1, BLOCK_SIZE // n_samples)
+    for start in range(0, n_resamples, step):
+        uniform = generator.random((min(step, n_resamples - start), n_columns))
+        n_larger += int(np.count_nonzero(statistic(uniform) >= least))
+    return HypothesisTest(seen, (1 + n_larger) / (n_resamples + 1))
+
+
+def _calibration_test(
+    sample: Sample, labels: np.ndarray, groups: np.ndarray | None, n_resamples: int, seed: int
+) -> HypothesisTest:
+    """Return the test over bins by labels drawn anew, or by random signs of groups."""
+    n_resamples = check_positive_integer(n_resamples, name="n_resamples")
+    if groups is None:
+        return _redraw_test(sample.y, sample.mean, labels, n_resamples, seed)
+    b = GroupedBins(sample.y, sample.mean, labels, groups)
     size = np.bincount(groups)
     alone = (size == 1)[b.of_group]
     # Of groups of one sample; of others it is not used.
-    of_group = np.bincount(groups, weights=mean) / size
-    p = of_group[b.of_group]
-    generator = np.random.default_rng(seed)
-    weights = b.w / b.pairs
+    p = (np.bincount(groups, weights=sample.mean) / size)[b.of_group]
     seen = float(b.w @ b.squared_error)
-    n_larger = 0
-    step = max(1, BLOCK_SIZE // len(y))
-    for start in range(0, n_resamples, step):
-        shape = (min(step, n_resamples - start), len(size))
-        uniform = generator.random(shape)[:, b.of_group]
+
+    def statistic(uniform: np.ndarray) -> np.ndarray:
+        uniform = uniform[:, b.of_group]
         flipped = np.where(uniform < 0.5, b.sums, -b.sums)
         cells = np.where(alone, (uniform < p) - p, flipped)
-        drawn = (b.of_bins(cells) ** 2 - b.of_bins(cells**2)) @ weights
-        n_larger += int(np.count_nonzero(drawn >= seen - 1e-12 * abs(seen)))
-    return HypothesisTest(seen, (1 + n_larger) / (n_resamples + 1))
+        return (b.of_bins(cells) ** 2 - b.of_bins(cells**2)) @ (b.w / b.pairs)
+
+    least = seen - 1e-12 * abs(seen)
+    return _among(statistic, seen, least, len(size), len(labels), n_resamples, seed)
 
 
 def _redraw_test(
@@ -428,9 +362,5 @@ def _redraw_test(
     seen = float(statistic(y[None])[0])
     # Equal labels must count as equal although sums are rounded, and terms cancel.
     least = seen - 1e-12 * max(abs(seen), float(n.max()))
-    generator = np.random.default_rng(seed)
-    n_larger, step = 0, max(1, BLOCK_SIZE // len(order))
-    for start in range(0, n_resamples, step):
-        uniform = generator.random((min(step, n_resamples - start), len(order)))
-        n_larger += int(np.count_nonzero(statistic(uniform < mean) >= least))
-    return HypothesisTest(seen, (1 + n_larger) / (n_resamples + 1))
+    size = len(order)
+    return _among(lambda u: statistic(u < mean), seen, least, size, size, n_resamples, seed)
