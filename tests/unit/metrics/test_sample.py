@@ -135,22 +135,19 @@ def test_moments_and_bins_are_made_once(monkeypatch, predictor):
     y, hypotheses, _ = predictor(300)
     calls = []
 
-    def counted(name):
-        original = getattr(_sample, name)
-        monkeypatch.setattr(_sample, name, lambda *a, **k: calls.append(name) or original(*a, **k))
+    def counted(owner, name):
+        original = getattr(owner, name)
+        monkeypatch.setattr(owner, name, lambda *a, **k: calls.append(name) or original(*a, **k))
 
-    for name in ("row_moments", "assign_checked_bins", "check_hypotheses", "check_labels"):
-        counted(name)
+    for name in ("row_moments", "check_hypotheses", "check_labels"):
+        counted(_sample, name)
+    counted(metrics.Sample, "assigned")
     sample = metrics.Sample(y, hypotheses)
     for function in OF_A_SAMPLE:
         function(sample)
     # K-means of the EECE, and nested bins of the rest.
-    assert sorted(calls) == [
-        *("assign_checked_bins",) * 2,
-        "check_hypotheses",
-        "check_labels",
-        "row_moments",
-    ]
+    once = ["check_hypotheses", "check_labels", "row_moments"]
+    assert sorted(calls) == ["assigned", "assigned", *once]
 
 
 @pytest.mark.parametrize("binning", ["kmeans", "sorted_kmeans", "nested", "quantile", "grid"])
@@ -181,15 +178,3 @@ def test_a_sample_stands_alone(function, predictor):
         function(metrics.Sample(y, hypotheses), hypotheses)
     with pytest.raises(ValueError, match="hypotheses must be given"):
         function(y)
-
-
-@pytest.mark.parametrize("function", WITH_UNCERTAINTY)
-def test_a_sample_takes_no_other_uncertainty(function, predictor):
-    y, hypotheses, _ = predictor(50)
-    with pytest.raises(ValueError, match="a Sample has its own"):
-        function(metrics.Sample(y, hypotheses), epistemic_uncertainty=np.zeros(50))
-
-
-def test_the_uncertainty_of_a_sample_is_checked():
-    with pytest.raises(ValueError, match="epistemic_uncertainty must be finite and >= 0"):
-        metrics.Sample([0, 1], [[0.1], [0.2]], epistemic_uncertainty=[0.1, -0.1])

@@ -15,7 +15,6 @@ from epistemic_calibration.metrics._validation import BLOCK_SIZE
 from epistemic_calibration.metrics._within_bins import NO_GAIN, Gain
 from epistemic_calibration.metrics.calibration_tests import HypothesisTest
 from epistemic_calibration.metrics.corrected import CorrectedError, result_of_form
-from epistemic_calibration.metrics.eece import BinStatistics, EECEParts
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -307,72 +306,3 @@ def canonical_redraw_test(
             jump //= 2
         n_larger += sum(statistic(labels_) >= seen - rounding for labels_ in drawn)
     return HypothesisTest(seen, (1 + n_larger) / (n_resamples + 1))
-
-
-def canonical_parts(
-    sample: ClassSample, labels: np.ndarray, reported: np.ndarray | None
-) -> EECEParts:
-    """Return EECE of several classes and its parts over checked bins.
-
-    ``reported`` is the epistemic uncertainty of a method that has one of its own.
-    """
-    count = np.bincount(labels)
-    n_samples, n_hypotheses, n_classes = sample.hypotheses.shape
-
-    def mean_in_bins(values: np.ndarray) -> np.ndarray:
-        return np.bincount(labels, weights=values) / count
-
-    def vector_in_bins(values: np.ndarray) -> np.ndarray:
-        return np.stack([mean_in_bins(column) for column in values.T], axis=1)
-
-    accuracy = np.bincount(labels * n_classes + sample.y, minlength=count.size * n_classes)
-    accuracy = accuracy.reshape(-1, n_classes) / count[:, None]
-    variance = sample.variance.sum(axis=1)
-    trust = variance if reported is None else reported
-
-    order = np.argsort(labels, kind="stable")
-    means = np.zeros((len(count), n_hypotheses, n_classes))
-    for index, rows in _rows_in_order(sample, order):
-        starts = np.flatnonzero(np.diff(labels[index], prepend=-1))
-        means[labels[index[starts]]] += np.add.reduceat(rows, starts, axis=0)
-    means /= count[:, None, None]
-    confidence = vector_in_bins(sample.mean)
-    squares = np.empty(n_samples)
-    # conf_j minus the mean of Δ is the mean of d_j in the bin.
-    centres = means - confidence[:, None]
-    for index, rows in _rows_in_order(sample, order):
-        rows -= sample.mean[index, None]
-        rows -= centres[labels[index]]
-        squares[index] = np.einsum("njc,njc->n", rows, rows)
-    statistics = BinStatistics(
-        count=count,
-        accuracy=accuracy,
-        confidence=confidence,
-        trust=mean_in_bins(trust),
-        variance=mean_in_bins(variance),
-        calibration=np.sum(vector_in_bins(sample.error()) ** 2, axis=1),
-        dispersion=mean_in_bins(squares) / n_hypotheses,
-        gap=np.einsum("mjc,mjc->m", accuracy[:, None] - means, accuracy[:, None] - means)
-        / n_hypotheses
-        - mean_in_bins(trust),
-    )
-
-    def total(values: np.ndarray) -> float:
-        return float(np.average(values, weights=count))
-
-    noise = 1 - np.einsum("nc,nc->n", sample.mean, sample.mean)
-    return EECEParts(
-        eece=total(np.abs(statistics.gap)),
-        calibration=total(statistics.calibration),
-        dispersion=total(statistics.dispersion),
-        reporting=total(statistics.variance - statistics.trust),
-        noise_floor=float(mean_in_bins(noise).sum() / n_samples),
-        bins=statistics,
-    )
-
-
-def _rows_in_order(
-    sample: ClassSample, order: np.ndarray
-) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    for block in sample.blocks:
-        yield order[block], sample.hypotheses[order[block]].astype(np.float64)

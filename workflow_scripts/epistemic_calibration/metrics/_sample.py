@@ -14,15 +14,10 @@ from epistemic_calibration.metrics._validation import (
     check_probabilities,
     check_uncertainty,
 )
-from epistemic_calibration.metrics.binning import (
-    Binning,
-    assign_checked_bins,
-    canonical_order,
-    row_moments,
-)
+from epistemic_calibration.metrics.binning import Binning, Rows, row_moments
 
 
-class Sample:
+class Sample(Rows):
     """Labels and hypotheses, checked once, with the moments and bins that metrics share.
 
     Any metric of labels and hypotheses takes a `Sample` in place of both. Where several are
@@ -86,7 +81,7 @@ class Sample:
         prediction: ArrayLike | None = None,
     ) -> None:
         self.y = check_labels(y_true)
-        self.hypotheses = check_hypotheses(hypotheses, n_samples=len(self.y))
+        super().__init__(check_hypotheses(hypotheses, n_samples=len(self.y)))
         self.reported = (
             None
             if epistemic_uncertainty is None
@@ -107,22 +102,6 @@ class Sample:
         mean, variance = row_moments(self.hypotheses)
         return mean if self._prediction is None else self._prediction, variance
 
-    @cached_property
-    def order(self) -> np.ndarray:
-        """Their canonical order, as `canonical_order` returns it of exchangeable hypotheses."""
-        order = canonical_order(self.hypotheses, *self._moments)
-        order.setflags(write=False)
-        return order
-
-    @property
-    def mean(self) -> np.ndarray:
-        # In [0, 1] without clipping: rounding is monotone, and the mean of ones is exactly 1.
-        return self._moments[0]
-
-    @property
-    def variance(self) -> np.ndarray:
-        return self._moments[1]
-
     @property
     def uncertainty(self) -> np.ndarray:
         return self.variance if self.reported is None else self.reported
@@ -135,36 +114,16 @@ class Sample:
         random_state: int = 0,
         given: ArrayLike | None = None,
     ) -> np.ndarray:
-        """Return the bin of every sample; the same bins are made only once.
+        """Return the bins of :func:`assign_bins`, which are made only once.
 
-        Parameters
-        ----------
-        n_bins, binning, random_state
-            As in :func:`assign_bins`.
-        given : array-like of int, shape (n_samples,), optional
-            Bins made before, to be checked and returned instead.
-
-        Returns
-        -------
-        ndarray of int, shape (n_samples,)
-            Labels 0, 1, ..., each of them used.
-
-        Raises
-        ------
-        ValueError
-            As in :func:`assign_bins`, or if ``given`` are not integers, one per sample.
+        Bins that are ``given``, integers of shape (n_samples,), are checked and returned instead.
         """
         if given is not None:
             return check_bins(given, n_samples=len(self))
         key = (n_bins, binning, random_state)
         if key not in self._bins:
-            self._bins[key] = assign_checked_bins(
-                self.hypotheses,
-                n_bins=n_bins,
-                binning=binning,
-                random_state=random_state,
-                moments=lambda: self._moments,
-                order=lambda: self.order,
+            self._bins[key] = self.assigned(
+                n_bins=n_bins, binning=binning, random_state=random_state
             )
             self._bins[key].setflags(write=False)
         return self._bins[key]
@@ -175,14 +134,7 @@ def as_sample(
     hypotheses: ArrayLike | None,
     epistemic_uncertainty: ArrayLike | None = None,
 ) -> Sample:
-    """Return the `Sample` of a metric's arguments, or the one that they are.
-
-    Raises
-    ------
-    ValueError
-        As in `Sample`, if ``hypotheses`` are missing, or if there are other arguments beside
-        a `Sample`.
-    """
+    """Return the `Sample` of a metric's arguments, or the one that they are."""
     if isinstance(y_true, Sample):
         if hypotheses is not None or epistemic_uncertainty is not None:
             raise ValueError(

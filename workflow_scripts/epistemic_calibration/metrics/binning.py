@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable
-from functools import cache, partial
+from collections.abc import Callable
+from functools import cache, cached_property
 from typing import TYPE_CHECKING, Literal, get_args
 
 import numpy as np
@@ -90,55 +90,60 @@ def assign_bins(
     >>> len(set(metrics.assign_bins(hypotheses, binning="sorted_kmeans")))
     2
     """
-    hypotheses = check_hypotheses(hypotheses)
-    moments = cache(partial(row_moments, hypotheses))
-    return assign_checked_bins(
-        hypotheses,
-        n_bins=n_bins,
-        binning=binning,
-        random_state=random_state,
-        moments=moments,
-        order=lambda: canonical_order(hypotheses, *moments()),
-    )
+    rows = Rows(check_hypotheses(hypotheses))
+    return rows.assigned(n_bins=n_bins, binning=binning, random_state=random_state)
 
 
-def assign_checked_bins(
-    hypotheses: np.ndarray,
-    *,
-    n_bins: int,
-    binning: Binning,
-    random_state: int,
-    moments: Callable[[], tuple[np.ndarray, np.ndarray]],
-    order: Callable[[], np.ndarray],
-) -> np.ndarray:
-    """Return `assign_bins` of hypotheses that have been checked.
+class Rows:
+    """Checked hypotheses, with moments and order of their rows, which are made only once."""
 
-    ``moments`` returns mean and variance of the rows, ``order`` their `canonical_order`; not all
-    partitions need them.
-    """
-    n_bins = check_positive_integer(n_bins, name="n_bins")
-    if binning in ("kmeans", "sorted_kmeans"):
-        in_order = binning == "sorted_kmeans"
-        samples = (
-            order() if in_order else canonical_order(hypotheses, *moments(), exchangeable=False)
-        )
+    def __init__(self, hypotheses: np.ndarray) -> None:
+        self.hypotheses = hypotheses
 
-        def rows_of(samples: np.ndarray) -> np.ndarray:
-            return _rows(hypotheses, samples, in_order=in_order)
+    @cached_property
+    def _moments(self) -> tuple[np.ndarray, np.ndarray]:
+        return row_moments(self.hypotheses)
 
-        labels = np.empty(len(samples), dtype=np.intp)
-        labels[samples] = _kmeans(rows_of, samples, n_bins, random_state)
-    elif binning == "nested":
-        labels = nested_bins(
-            hypotheses, moments()[0], order(), n_bins=n_bins, random_state=random_state
-        )[1]
-    elif binning == "quantile":
-        labels = _mean_and_spread_quantiles(*moments(), n_bins)
-    elif binning == "grid":
-        labels = group_equal_rows(equal_width_bins(hypotheses, n_bins))
-    else:
-        raise ValueError(f"binning must be one of {get_args(Binning)}, got {binning!r}")
-    return np.unique(labels, return_inverse=True)[1]
+    @property
+    def mean(self) -> np.ndarray:
+        # In [0, 1] without clipping: rounding is monotone, and the mean of ones is exactly 1.
+        return self._moments[0]
+
+    @property
+    def variance(self) -> np.ndarray:
+        return self._moments[1]
+
+    @cached_property
+    def order(self) -> np.ndarray:
+        """Their canonical order, as `canonical_order` returns it of exchangeable hypotheses."""
+        order = canonical_order(self.hypotheses, *self._moments)
+        order.setflags(write=False)
+        return order
+
+    def assigned(self, *, n_bins: int, binning: Binning, random_state: int) -> np.ndarray:
+        """Return `assign_bins`."""
+        n_bins = check_positive_integer(n_bins, name="n_bins")
+        if binning in ("kmeans", "sorted_kmeans"):
+            in_order = binning == "sorted_kmeans"
+            samples = self.order
+            if not in_order:
+                samples = canonical_order(self.hypotheses, *self._moments, exchangeable=False)
+
+            def rows_of(samples: np.ndarray) -> np.ndarray:
+                return _rows(self.hypotheses, samples, in_order=in_order)
+
+            labels = np.empty(len(samples), dtype=np.intp)
+            labels[samples] = _kmeans(rows_of, samples, n_bins, random_state)
+        elif binning == "nested":
+            options = {"n_bins": n_bins, "random_state": random_state}
+            labels = nested_bins(self.hypotheses, self.mean, self.order, **options)[1]
+        elif binning == "quantile":
+            labels = _mean_and_spread_quantiles(*self._moments, n_bins)
+        elif binning == "grid":
+            labels = group_equal_rows(equal_width_bins(self.hypotheses, n_bins))
+        else:
+            raise ValueError(f"binning must be one of {get_args(Binning)}, got {binning!r}")
+        return np.unique(labels, return_inverse=True)[1]
 
 
 def group_equal_rows(rows: np.ndarray) -> np.ndarray:
@@ -356,25 +361,23 @@ def _kmeans(
 ) -> np.ndarray:
     """Return the bin of every one of ``samples``, whose rows ``rows_of`` returns in float64.
 
-    Of many samples the rows are never in memory all at once.
+    Of many samples the rows are in memory all at once only where few of them differ.
     """
     from sklearn import config_context
     from sklearn.cluster import KMeans
     from sklearn.exceptions import ConvergenceWarning
 
     few = len(samples) <= MAX_KMEANS_ROWS
-    blocks = [samples[i : i + _BLOCK_ROWS] for i in range(0, len(samples), _BLOCK_ROWS)]
-    rows = rows_of(samples) if few else None
     # As a rule a few rows show that more than so many differ.
-    first, *others = [rows] if few else blocks
-    looked_at = [part for part in (first[: 2 * n_bins], first[2 * n_bins :]) if len(part) > 0]
-    looked_at += others
-    groups = _few_equal_rows(looked_at if few else map(rows_of, looked_at), n_bins)
-    if groups is not None:
-        return groups
-    if rows is None:
+    if group_equal_rows(rows_of(samples[: 2 * n_bins])).max() < n_bins:
+        groups = group_equal_rows(rows_of(samples))
+        if groups.max() < n_bins:
+            return groups
+    placing = samples
+    if not few:
         generator = np.random.default_rng(random_state)
-        rows = rows_of(samples[generator.choice(len(samples), MAX_KMEANS_ROWS, replace=False)])
+        placing = samples[generator.choice(len(samples), MAX_KMEANS_ROWS, replace=False)]
+    rows = rows_of(placing)
     # Checks of a call take as long as K-means of a few hundred rows, and all has been checked.
     checked = config_context(assume_finite=True, skip_parameter_validation=True)
     # Several threads add up the centres in an order that changes from run to run.
@@ -391,22 +394,10 @@ def _kmeans(
         ).fit(rows)
         if few:
             return model.labels_
-        return np.concatenate([model.predict(rows_of(block)) for block in blocks])
-
-
-def _few_equal_rows(blocks: Iterable[np.ndarray], n_bins: int) -> np.ndarray | None:
-    """Return `group_equal_rows` of all blocks of rows, or None if more than ``n_bins`` differ."""
-    distinct, groups = [], []
-    n_before = 0
-    for rows in blocks:
-        of_block = group_equal_rows(rows)
-        if of_block.max() >= n_bins:
-            return None
-        distinct.append(rows[np.unique(of_block, return_index=True)[1]])
-        groups.append(n_before + of_block)
-        n_before += len(distinct[-1])
-    of_distinct = group_equal_rows(np.concatenate(distinct))
-    return of_distinct[np.concatenate(groups)] if of_distinct.max() < n_bins else None
+        starts = range(0, len(samples), _BLOCK_ROWS)
+        return np.concatenate(
+            [model.predict(rows_of(samples[i : i + _BLOCK_ROWS])) for i in starts]
+        )
 
 
 @cache

@@ -138,9 +138,15 @@ def expected_epistemic_calibration_error(
     >>> metrics.expected_epistemic_calibration_error([1, 1], hypotheses, n_bins=1)
     0.25
     """
-    sample = as_sample(y_true, hypotheses, epistemic_uncertainty)
-    sums = _Sums(sample, n_bins, binning, random_state, bins)
-    return float(np.average(np.abs(sums.gap()), weights=sums.count))
+    return decompose_eece(
+        y_true,
+        hypotheses,
+        epistemic_uncertainty=epistemic_uncertainty,
+        n_bins=n_bins,
+        binning=binning,
+        random_state=random_state,
+        bins=bins,
+    ).eece
 
 
 def decompose_eece(
@@ -178,28 +184,92 @@ def decompose_eece(
     (0.25, 0.1667, 0.0833)
     """
     sample = as_sample(y_true, hypotheses, epistemic_uncertainty)
-    sums = _Sums(sample, n_bins, binning, random_state, bins)
-    y, mean = sample.y, sample.mean
+    if binning not in get_args(Binning):
+        raise ValueError(f"binning must be one of {get_args(Binning)}, got {binning!r}")
+    return parts_over_bins(
+        sample.bins(n_bins=n_bins, binning=binning, random_state=random_state, given=bins),
+        sample.y[:, None],
+        sample.hypotheses[:, :, None],
+        sample.mean[:, None],
+        sample.variance,
+        sample.uncertainty,
+        sample.mean * (1 - sample.mean),
+        in_order=binning in ("sorted_kmeans", "nested"),
+    )
+
+
+def parts_over_bins(
+    labels: np.ndarray,
+    y: np.ndarray,
+    hypotheses: np.ndarray,
+    mean: np.ndarray,
+    variance: np.ndarray,
+    trust: np.ndarray,
+    noise: np.ndarray,
+    *,
+    in_order: bool = False,
+) -> EECEParts:
+    """Return EECE and its parts over bins, of one class or as sums over several.
+
+    ``y`` and ``mean`` have shape (n_samples, n_classes), ``hypotheses`` (n_samples, n_hypotheses,
+    n_classes); ``noise`` is the variance of the labels where the predictor is calibrated. If
+    ``in_order``, the hypotheses of each input are sorted.
+    """
+    n_samples, n_hypotheses = hypotheses.shape[:2]
+    count, order = np.bincount(labels), np.argsort(labels, kind="stable")
+
+    def in_bins(values: np.ndarray) -> np.ndarray:
+        return np.bincount(labels, weights=values) / count
+
+    def blocks() -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """Yield indices and rows in float64 of samples in the order of their bins."""
+        for block in row_blocks(hypotheses.reshape(n_samples, -1)):
+            rows = hypotheses[order[block]]
+            if in_order:
+                rows.sort(axis=1)
+            yield order[block], rows.astype(np.float64)
+
+    # Means in the bins of h_j, and of d_j = h_j − Δ, which are then 0 where d_j is.
+    confidences, centres = np.zeros((2, len(count), *hypotheses.shape[1:]))
+    for index, rows in blocks():
+        of_bin = labels[index]
+        starts = np.flatnonzero(np.diff(of_bin, prepend=-1))
+        confidences[of_bin[starts]] += np.add.reduceat(rows, starts, axis=0)
+        rows -= mean[index, None]
+        centres[of_bin[starts]] += np.add.reduceat(rows, starts, axis=0)
+    confidences /= count[:, None, None]
+    centres /= count[:, None, None]
+    squares = np.empty(n_samples)
+    for index, rows in blocks():
+        rows -= mean[index, None]
+        rows -= centres[labels[index]]
+        squares[index] = np.einsum("njc,njc->n", rows, rows)
+
+    accuracy, confidence, error = (
+        np.stack([in_bins(column) for column in values.T], axis=1) for values in (y, mean, y - mean)
+    )
+    gaps = accuracy[:, None] - confidences
+    one_class = y.shape[1] == 1
     statistics = BinStatistics(
-        count=sums.count,
-        accuracy=sums.mean(y),
-        confidence=sums.mean(mean),
-        trust=sums.mean(sample.uncertainty),
-        variance=sums.mean(sample.variance),
-        calibration=sums.mean(y - mean) ** 2,
-        dispersion=sums.dispersion(),
-        gap=sums.gap(),
+        count=count,
+        accuracy=accuracy[:, 0] if one_class else accuracy,
+        confidence=confidence[:, 0] if one_class else confidence,
+        trust=in_bins(trust),
+        variance=in_bins(variance),
+        calibration=np.sum(error**2, axis=1),
+        dispersion=in_bins(squares) / n_hypotheses,
+        gap=np.einsum("mjc,mjc->m", gaps, gaps) / n_hypotheses - in_bins(trust),
     )
 
     def total(values: np.ndarray) -> float:
-        return float(np.average(values, weights=sums.count))
+        return float(np.average(values, weights=count))
 
     return EECEParts(
         eece=total(np.abs(statistics.gap)),
         calibration=total(statistics.calibration),
         dispersion=total(statistics.dispersion),
         reporting=total(statistics.variance - statistics.trust),
-        noise_floor=float(sums.mean(mean * (1 - mean)).sum() / len(y)),
+        noise_floor=float(in_bins(noise).sum() / n_samples),
         bins=statistics,
     )
 
@@ -257,60 +327,3 @@ def true_epistemic_calibration_error(
         groups = group_equal_rows(rounded)
         p_true = (np.bincount(groups, weights=p_true) / np.bincount(groups))[groups]
     return float(np.mean(np.abs((p_true - prediction) ** 2 + (variance - uncertainty))))
-
-
-class _Sums:
-    """Sums of a sample over its bins."""
-
-    def __init__(
-        self,
-        sample: Sample,
-        n_bins: int,
-        binning: Binning,
-        random_state: int,
-        bins: ArrayLike | None,
-    ) -> None:
-        if binning not in get_args(Binning):
-            raise ValueError(f"binning must be one of {get_args(Binning)}, got {binning!r}")
-        self.sample = sample
-        self.sorted = binning in ("sorted_kmeans", "nested")
-        self.bins = sample.bins(
-            n_bins=n_bins, binning=binning, random_state=random_state, given=bins
-        )
-        self.count = np.bincount(self.bins)
-        self._order = np.argsort(self.bins, kind="stable")
-        self._confidences, self._centres = self._mean_rows()
-
-    def mean(self, values: np.ndarray) -> np.ndarray:
-        return np.bincount(self.bins, weights=values) / self.count
-
-    def gap(self) -> np.ndarray:
-        error = self.mean(self.sample.y)[:, None] - self._confidences
-        return np.mean(error**2, axis=1) - self.mean(self.sample.uncertainty)
-
-    def dispersion(self) -> np.ndarray:
-        squares = np.empty(len(self.bins))
-        for index, bins, rows in self._sorted_blocks():
-            rows -= self.sample.mean[index, None]
-            rows -= self._centres[bins]
-            squares[index] = np.einsum("nj,nj->n", rows, rows)
-        return self.mean(squares) / self.sample.hypotheses.shape[1]
-
-    def _mean_rows(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return means in the bins of h_j, and of d_j = h_j − Δ, which are then 0 where d_j is."""
-        sums, centred = np.zeros((2, len(self.count), self.sample.hypotheses.shape[1]))
-        for index, bins, rows in self._sorted_blocks():
-            starts = np.flatnonzero(np.diff(bins, prepend=-1))
-            sums[bins[starts]] += np.add.reduceat(rows, starts, axis=0)
-            rows -= self.sample.mean[index, None]
-            centred[bins[starts]] += np.add.reduceat(rows, starts, axis=0)
-        return sums / self.count[:, None], centred / self.count[:, None]
-
-    def _sorted_blocks(self) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
-        """Yield (indices, bins, rows in float64) of samples in the order of their bins."""
-        for block in row_blocks(self.sample.hypotheses):
-            index = self._order[block]
-            rows = self.sample.hypotheses[index]
-            if self.sorted:
-                rows.sort(axis=1)
-            yield index, self.bins[index], rows.astype(np.float64)

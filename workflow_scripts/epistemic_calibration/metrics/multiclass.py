@@ -15,7 +15,6 @@ from numpy.typing import ArrayLike
 from epistemic_calibration.metrics._canonical import (
     canonical_flip_test,
     canonical_over_bins,
-    canonical_parts,
     canonical_redraw_test,
 )
 from epistemic_calibration.metrics._classes import ClassSample
@@ -37,7 +36,7 @@ from epistemic_calibration.metrics.corrected import (
     corrected_epistemic_calibration_error,
     corrected_of_choice,
 )
-from epistemic_calibration.metrics.eece import EECEParts
+from epistemic_calibration.metrics.eece import EECEParts, parts_over_bins
 
 
 class TopLabelTask(NamedTuple):
@@ -455,9 +454,15 @@ def canonical_eece(
     labels = class_bins(
         sample, n_bins=n_bins, binning=binning, random_state=random_state, given=bins
     )
-    reported = (
-        None
-        if epistemic_uncertainty is None
-        else check_uncertainty(epistemic_uncertainty, n_samples=len(sample.y))
+    trust = variance = sample.variance.sum(axis=1)
+    if epistemic_uncertainty is not None:
+        trust = check_uncertainty(epistemic_uncertainty, n_samples=len(sample.y))
+    return parts_over_bins(
+        labels,
+        np.eye(sample.n_classes)[sample.y],
+        sample.hypotheses,
+        sample.mean,
+        variance,
+        trust,
+        1 - np.square(sample.mean).sum(axis=1),
     )
-    return canonical_parts(sample, labels, reported)
