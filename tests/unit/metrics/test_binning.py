@@ -71,18 +71,6 @@ def test_rows_that_differ_by_rounding_raise_no_warning():
         metrics.assign_bins(hypotheses, n_bins=4)
 
 
-@pytest.mark.parametrize("binning", BINNINGS)
-def test_constant_predictions_share_one_bin(binning):
-    assert (metrics.assign_bins(np.full((30, 3), 0.1), n_bins=10, binning=binning) == 0).all()
-
-
-def test_grid_counts_cells_by_hand():
-    rows = [[0.0, 0.0], [0.49, 0.49], [0.5, 0.0], [1.0, 0.0], [1.0, 1.0]]
-    bins = metrics.assign_bins(rows, n_bins=2, binning="grid")
-    assert bins[0] == bins[1] and bins[2] == bins[3]
-    assert len(np.unique(bins)) == 3
-
-
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_grid_edges_are_fractions(dtype):
     rows = (np.arange(10) / 10).astype(dtype)[:, None]
@@ -232,14 +220,6 @@ def test_nested_bins_of_few_samples(n_samples, predictor):
     assert np.bincount(bins).min() >= 2
     bins = metrics.assign_bins(np.full((n_samples, 2), 0.3), n_bins=50, binning="nested")
     assert (bins == 0).all()
-
-
-def test_nested_bins_ignore_order_of_hypotheses(predictor):
-    _, hypotheses, _ = predictor(400)
-    shuffled = np.random.default_rng(1).permuted(hypotheses, axis=1)
-    np.testing.assert_array_equal(
-        *(metrics.assign_bins(h, binning="nested", n_bins=30) for h in (hypotheses, shuffled))
-    )
 
 
 def test_kmeans_does_not_depend_on_the_numbers_of_hypotheses():

@@ -38,10 +38,7 @@ def test_one_half_predicts_the_negative_class():
 
 def test_log_loss_of_certain_errors_is_the_stated_clip():
     assert metrics.log_loss([1, 0], [0.0, 1.0]) == pytest.approx(-math.log(1e-15), rel=1e-2)
-    assert metrics.log_loss([1], [0.0], eps=1e-3) == pytest.approx(-math.log(1e-3))
     assert metrics.log_loss([1, 0], [1.0, 0.0]) == pytest.approx(0, abs=1e-14)
-    with pytest.raises(ValueError, match="eps must"):
-        metrics.log_loss([1], [0.5], eps=0.5)
 
 
 def test_auroc_is_nan_for_one_class():
@@ -65,25 +62,6 @@ def test_edges_of_bins_are_fractions():
         edges = [k / n_bins for k in range(n_bins)]
         curve = metrics.calibration_curve(np.zeros(n_bins), edges, n_bins=n_bins)
         assert curve.count.tolist() == [1] * n_bins
-
-
-def test_ece_counts_both_ends():
-    assert metrics.expected_calibration_error([1, 1, 0, 0], [0.0, 0.0, 1.0, 1.0]) == 1
-    assert metrics.expected_calibration_error([0, 1], [0.0, 1.0]) == 0
-    curve = metrics.calibration_curve([0, 1, 1], [0.0, 1.0, 0.95])
-    assert curve.count.tolist() == [1, 2]
-
-
-def test_ece_of_the_base_rate_is_zero():
-    y = np.r_[np.ones(10), np.zeros(90)]
-    assert metrics.expected_calibration_error(y, np.full(100, 0.1)) == pytest.approx(0)
-
-
-def test_ece_of_one_bin_is_the_difference_of_means(sample):
-    y, p = sample
-    assert metrics.expected_calibration_error(y, p, n_bins=1) == pytest.approx(
-        abs(y.mean() - p.mean())
-    )
 
 
 def test_calibration_curve_agrees_with_scikit_learn(sample):
@@ -118,15 +96,6 @@ def test_smooth_curve_narrow_bandwidth_does_not_underflow(sample):
     assert np.isfinite(frequency).all()
 
 
-def test_symmetry_of_classes(sample):
-    y, p = sample
-    for metric in FIRST_ORDER[1:]:
-        assert metric(1 - y, 1 - p) == pytest.approx(metric(y, p), rel=1e-9), metric
-    left = metrics.smooth_calibration_curve(y, p).frequency
-    right = metrics.smooth_calibration_curve(1 - y, 1 - p).frequency
-    np.testing.assert_allclose(left, 1 - right[::-1], rtol=1e-9)
-
-
 @pytest.mark.parametrize("metric", FIRST_ORDER)
 def test_kinds_of_input(metric, sample):
     y, p = sample
@@ -155,10 +124,10 @@ BAD_LABELS = {
 
 
 @pytest.mark.parametrize("labels", BAD_LABELS.values(), ids=BAD_LABELS.keys())
-@pytest.mark.parametrize("metric", FIRST_ORDER)
-def test_wrong_labels(metric, labels):
-    with pytest.raises(ValueError, match="y_true must"):
-        metric(labels, [0.5, 0.5])
+def test_wrong_labels(labels):
+    for metric in FIRST_ORDER:
+        with pytest.raises(ValueError, match="y_true must"):
+            metric(labels, [0.5, 0.5])
 
 
 @pytest.mark.parametrize(

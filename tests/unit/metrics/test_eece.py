@@ -99,29 +99,11 @@ def test_parts_of_bins_agree_with_numpy():
         assert b.calibration[m] == pytest.approx((y[inside].mean() - rows.mean()) ** 2, abs=1e-15)
 
 
-def test_blind_spot_is_visible_in_the_parts():
-    # Both hypotheses miss the frequency by 0.2, and swap places: EECE is 0.
-    hypotheses = np.tile([[0.1, 0.5], [0.5, 0.1]], (50, 1))
-    y = np.tile([0, 1], 50)
-    parts = metrics.decompose_eece(y, hypotheses, bins=np.zeros(100, dtype=int))
-    assert parts.calibration == pytest.approx(0.04)
-    assert parts.dispersion == pytest.approx(0.04)
-    assert parts.eece == pytest.approx(0, abs=1e-16)
-
-
 def test_one_hypothesis_has_no_dispersion():
     y, hypotheses = make(h=1)
     parts = metrics.decompose_eece(y, hypotheses, n_bins=10)
     assert parts.dispersion == 0
     assert parts.eece == pytest.approx(parts.calibration)
-
-
-def test_perfect_and_worst_certain_predictions():
-    y = np.array([0, 1, 0, 1])
-    certain = np.repeat(y[:, None], 3, axis=1).astype(float)
-    assert metrics.expected_epistemic_calibration_error(y, certain) == 0
-    assert metrics.expected_epistemic_calibration_error(y, 1 - certain) == 1
-    assert metrics.expected_epistemic_calibration_error(np.ones(4), np.ones((4, 2))) == 0
 
 
 @pytest.mark.parametrize("block", [1, 7, 64])
@@ -132,16 +114,6 @@ def test_blocks_do_not_change_sums(monkeypatch, block):
     found = metrics.decompose_eece(y, hypotheses, n_bins=5)
     for name in ("eece", "calibration", "dispersion"):
         assert getattr(found, name) == pytest.approx(getattr(expected, name), abs=1e-15)
-
-
-@pytest.mark.parametrize("binning", BINNINGS)
-def test_order_of_hypotheses_does_not_matter(binning):
-    y, hypotheses = make(h=4)
-    value, other = (
-        metrics.expected_epistemic_calibration_error(y, rows, n_bins=8, binning=binning)
-        for rows in (hypotheses, hypotheses[:, ::-1])
-    )
-    assert other == pytest.approx(value, abs=1e-13)
 
 
 def test_some_binnings_ignore_numbering_at_each_input():
@@ -188,34 +160,6 @@ def test_sorting_takes_exchangeable_scatter_out_of_eece():
     assert by_law.eece < by_law.dispersion + noise < raw.dispersion - noise < raw.eece
 
 
-@pytest.mark.parametrize("binning", ["kmeans", "sorted_kmeans", "nested", "quantile"])
-def test_symmetry_of_classes(binning):
-    y, hypotheses = make(h=4)
-    bins = metrics.assign_bins(hypotheses, n_bins=9, binning=binning)
-    left = metrics.decompose_eece(y, hypotheses, bins=bins, binning=binning)
-    right = metrics.decompose_eece(1 - y, 1 - hypotheses, bins=bins, binning=binning)
-    for name in ("eece", "calibration", "dispersion"):
-        assert getattr(right, name) == pytest.approx(getattr(left, name), abs=1e-14)
-
-
-def test_kinds_of_input():
-    y, hypotheses = make(h=4, dtype=np.float32)
-    expected = metrics.decompose_eece(y, hypotheses.astype(np.float64), n_bins=9)
-    frozen = hypotheses.copy()
-    frozen.flags.writeable = False
-    variants = {
-        "float32": hypotheses,
-        "read-only": frozen,
-        "fortran": np.asfortranarray(hypotheses),
-        "strided": np.repeat(hypotheses, 2, axis=1)[:, ::2],
-        "list": hypotheses.tolist(),
-    }
-    for name, rows in variants.items():
-        found = metrics.decompose_eece(y.astype(bool), rows, n_bins=9)
-        assert found.eece == pytest.approx(expected.eece, abs=1e-15), name
-        assert found.dispersion == pytest.approx(expected.dispersion, abs=1e-15), name
-
-
 def test_variance_does_not_cancel():
     hypotheses = np.full((3, 4), 0.7) + np.array([-1e-9, 1e-9, -1e-9, 1e-9])
     np.testing.assert_allclose(row_moments(hypotheses)[1], 1e-18, rtol=1e-6)
@@ -253,12 +197,8 @@ def test_tece_with_reported_uncertainty():
 
 
 def test_equal_rows_are_found_among_signed_zeros():
-    rows = np.array([[0.0, 1.0], [-0.0, 1.0], [1.0, 0.0]])
-    assert group_equal_rows(rows).tolist() == [0, 0, 1] or group_equal_rows(rows).tolist() == [
-        1,
-        1,
-        0,
-    ]
+    first, second, third = group_equal_rows(np.array([[0.0, 1.0], [-0.0, 1.0], [1.0, 0.0]]))
+    assert first == second != third
 
 
 # --- Wrong input
@@ -283,14 +223,11 @@ def test_equal_rows_are_found_among_signed_zeros():
         ({"n_bins": 0}, "n_bins must be an integer >= 1"),
     ],
 )
-@pytest.mark.parametrize(
-    "function", [metrics.expected_epistemic_calibration_error, metrics.decompose_eece]
-)
-def test_wrong_arguments(function, change, message):
+def test_wrong_arguments(change, message):
     arguments = {"y_true": [0, 1], "hypotheses": [[0.1, 0.2], [0.3, 0.4]]} | change
     y, hypotheses = arguments.pop("y_true"), arguments.pop("hypotheses")
     with pytest.raises(ValueError, match=message):
-        function(y, hypotheses, **arguments)
+        metrics.expected_epistemic_calibration_error(y, hypotheses, **arguments)
 
 
 def test_truth_must_be_a_probability():

@@ -203,23 +203,12 @@ def test_copies_do_not_pass_for_error(location):
     assert rejected["not given"] > 0.8 * n_runs
 
 
-def test_error_is_found_in_spite_of_copies(predictor):
-    y, hypotheses, error = predictor(2000, mean_error=0.5)
-    of_copy = np.repeat(np.arange(2000), 2)
-    result = metrics.corrected_epistemic_calibration_error(
-        y[of_copy], hypotheses[of_copy], groups=of_copy, confidence_level=1 - 1e-4
-    )
-    assert 0 < result.ci_low < np.mean(error**2) < result.ci_high
-    test = metrics.epistemic_calibration_test(y[of_copy], hypotheses[of_copy], groups=of_copy)
-    assert test.p_value == 0.001
-
-
 # --- Several tasks
 
 
 def test_means_over_tasks_of_copies(predictor):
     y, hypotheses, _ = predictor(400, mean_error=0.4)
-    mean, bins = hypotheses.mean(axis=1), np.arange(400) % 10
+    bins = np.arange(400) % 10
     once = one_task(y, hypotheses, bins, n_resamples=1999)
     of_copy = np.repeat(np.arange(400), 3)
     copied = one_task(
@@ -230,21 +219,6 @@ def test_means_over_tasks_of_copies(predictor):
     tolerance = 4 * np.sqrt(2 / (2 * 1999))
     assert copied.standard_error == pytest.approx(once.standard_error, rel=tolerance)
     assert one_task(y, hypotheses, bins, groups=np.arange(400), n_resamples=1999) == once
-
-    other = mean**2
-    options = {"n_resamples": 1999}
-    single = metrics.compare_mean_corrected_errors(
-        [y], {"a": [mean], "b": [other]}, {"a": [bins], "b": [bins]}, **options
-    )["a", "b"]
-    several = metrics.compare_mean_corrected_errors(
-        [y[of_copy]],
-        {"a": [mean[of_copy]], "b": [other[of_copy]]},
-        {"a": [bins[of_copy]], "b": [bins[of_copy]]},
-        groups=of_copy,
-        **options,
-    )["a", "b"]
-    assert several.estimate == pytest.approx(single.estimate, abs=1e-15)
-    assert several.standard_error == pytest.approx(single.standard_error, rel=1.5 * tolerance)
 
 
 def test_parts_of_copies_in_groups_are_those_of_the_originals(predictor):

@@ -57,26 +57,7 @@ def test_labels_of_one_class_do_not_pass_for_certainty():
     assert bound.ci_low == 0
 
 
-def test_bound_is_blind_to_steps():
-    # What the docstring says: silence of the bound means nothing.
-    rng = np.random.default_rng(0)
-    n = 4000
-    p = rng.uniform(0.2, 0.8, n)
-    bins = np.floor(p * 80).astype(int)
-    y = rng.random(n) < p + np.where(bins % 2, 0.1, -0.1)
-    hypotheses = np.stack([p, p], axis=1)
-    assert metrics.cross_fitted_lower_bound(y, hypotheses).ci_low == 0
-    assert metrics.corrected_epistemic_calibration_error(y, hypotheses, bins=bins).ci_low > 0.003
-
-
 # --- Groups
-
-
-def test_groups_of_one_are_no_groups(predictor):
-    y, hypotheses, _ = predictor(300, mean_error=0.5)
-    groups = np.random.default_rng(0).permutation(300)
-    expected = metrics.cross_fitted_lower_bound(y, hypotheses)
-    assert metrics.cross_fitted_lower_bound(y, hypotheses, groups=groups) == expected
 
 
 def test_variances_of_copies_are_those_of_the_originals():

@@ -69,16 +69,6 @@ def test_canonical_estimate_is_the_mean_over_pairs():
     assert (result.dropped_mass, result.n_bins) == (pytest.approx(1 / 60), 7)
 
 
-def test_canonical_error_by_hand():
-    # Three labels 0, 1, 2 with Δ uniform: Σe = 0, ‖e‖² = 2/3 each, so G = (0 − 2)/(3·2).
-    result = metrics.canonical_epistemic_calibration_error(
-        [0, 1, 2], np.full((3, 2, 3), 1 / 3), bins=[0, 0, 0]
-    )
-    assert result.estimate == pytest.approx(-1 / 3)
-    assert result.plug_in == pytest.approx(0, abs=1e-15)
-    assert result.noise_floor == pytest.approx(2 / 9)
-
-
 def test_null_variance_is_that_of_labels_listed_one_by_one():
     """All label vectors of four samples of three classes, with their probabilities."""
     rng = np.random.default_rng(1)
@@ -257,14 +247,6 @@ def test_canonical_eece_of_two_classes_is_twice_the_binary_one(two_classes):
         np.testing.assert_allclose(result.bins.gap, 2 * binary.bins.gap, atol=1e-12)
 
 
-def test_default_eece_of_two_classes_is_twice_the_binary_one_over_its_bins(two_classes):
-    y, hypotheses, _ = two_classes
-    result = metrics.canonical_eece(y, hypotheses, n_bins=10)
-    bins = metrics.assign_class_bins(hypotheses, n_bins=10, binning="kmeans")
-    binary = metrics.expected_epistemic_calibration_error(y, hypotheses[:, :, 1], bins=bins)
-    assert result.eece == pytest.approx(2 * binary, abs=1e-9)
-
-
 def test_test_of_two_classes_has_twice_the_binary_statistic(two_classes):
     y, hypotheses, bins = two_classes
     result = metrics.canonical_epistemic_calibration_test(y, hypotheses, bins=bins)
@@ -398,33 +380,7 @@ def test_eece_is_its_definition_and_the_identity_holds():
     )
 
 
-def test_eece_does_not_depend_on_the_size_of_blocks(monkeypatch):
-    y, hypotheses, _ = draw(100)
-    bins = np.arange(100) % 3
-    expected = metrics.canonical_eece(y, hypotheses, bins=bins)
-    monkeypatch.setattr("epistemic_calibration.metrics._validation._ROW_BLOCK_SIZE", 100)
-    result = metrics.canonical_eece(y, hypotheses, bins=bins)
-    assert result.eece == pytest.approx(expected.eece, abs=1e-14)
-    assert result.dispersion == pytest.approx(expected.dispersion, abs=1e-14)
-
-
 # --- Tests
-
-
-def test_canonical_test_is_exact():
-    n_runs, rejected = 400, {0.05: 0, 0.2: 0}
-    for seed in range(n_runs):
-        rng = np.random.default_rng(seed)
-        _, hypotheses, _ = draw(60, n_classes=4, h=3, seed=seed)
-        y = labels_of(hypotheses.mean(axis=1), rng)
-        bins = np.arange(60) % 4
-        p = metrics.canonical_epistemic_calibration_test(
-            y, hypotheses, bins=bins, n_resamples=99, random_state=10_000 + seed
-        ).p_value
-        for level in rejected:
-            rejected[level] += p <= level
-    for level, count in rejected.items():
-        assert binom.ppf(1e-4, n_runs, level) <= count <= binom.ppf(1 - 1e-4, n_runs, level)
 
 
 def test_p_value_is_that_of_labels_listed_one_by_one():
@@ -446,11 +402,6 @@ def test_p_value_is_that_of_labels_listed_one_by_one():
     )
     assert result.statistic == pytest.approx(statistic(y), abs=1e-14)
     assert abs(result.p_value - exact) < 4 * np.sqrt(exact * (1 - exact) / 9999)
-
-
-def test_power_against_dependence_on_spread_that_the_classes_share():
-    y, hypotheses, _ = draw(4000, n_classes=6, dependence=0.4)
-    assert metrics.canonical_epistemic_calibration_test(y, hypotheses).p_value == 0.001
 
 
 # --- Classes and the predicted class
@@ -486,18 +437,6 @@ def test_top_label_sums_over_predicted_classes():
         )
         total += inside.mean() * single.estimate
     assert result.estimate == pytest.approx(total, abs=1e-14)
-
-
-def test_top_label_errors_of_opposite_sign_do_not_cancel():
-    # Class 0 is right with 0.8, class 1 with 0.4; both are predicted with 0.6.
-    hypotheses = np.repeat([[[0.6, 0.4]], [[0.4, 0.6]]], 500, axis=0)
-    y = np.repeat([0, 1, 1, 0], [400, 100, 200, 300])
-    task = metrics.top_label_task(y, hypotheses, bins=np.zeros(1000, dtype=int))
-    assert len(np.unique(task.bins)) == 2
-    result = metrics.top_label_epistemic_calibration_error(
-        y, hypotheses, bins=np.zeros(1000, dtype=int)
-    )
-    assert result.plug_in == pytest.approx(0.04)
 
 
 def test_ties_are_predicted_as_the_lowest_class():
@@ -543,33 +482,6 @@ def test_bins_do_not_depend_on_how_hypotheses_and_classes_are_numbered(binning):
     shuffled = hypotheses[:, :, rng.permutation(5)]
     shuffled = np.take_along_axis(shuffled, np.argsort(rng.random((700, 8)))[:, :, None], axis=1)
     np.testing.assert_array_equal(metrics.assign_class_bins(shuffled, binning=binning), bins)
-
-
-def test_estimates_do_not_depend_on_how_hypotheses_and_classes_are_numbered():
-    y, hypotheses, _ = draw(700, n_classes=5, exponent=0.6)
-    rng = np.random.default_rng(0)
-    order = rng.permutation(5)
-    other = hypotheses[:, rng.permutation(8)][:, :, order]
-    renamed = np.argsort(order)[y]
-    for function in (
-        metrics.canonical_epistemic_calibration_error,
-        metrics.top_label_epistemic_calibration_error,
-    ):
-        assert_twice(function(renamed, other), function(y, hypotheses), factor=1)
-    bins = metrics.assign_class_bins(hypotheses)
-    one, two = (
-        metrics.canonical_eece(*arguments, bins=bins)
-        for arguments in ((y, hypotheses), (renamed, other))
-    )
-    assert two.eece == pytest.approx(one.eece, abs=1e-13)
-    first, second = (
-        metrics.classwise_epistemic_calibration_error(*arguments)
-        for arguments in ((y, hypotheses), (renamed, other))
-    )
-    for c in range(5):
-        assert second.classes[c].estimate == pytest.approx(
-            first.classes[order[c]].estimate, abs=1e-13
-        )
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 7, 40])

@@ -34,12 +34,6 @@ def test_mean_over_tasks_is_the_mean(predictor):
     assert result.plug_in == pytest.approx(np.mean([s.plug_in for s in singles]))
 
 
-def test_tasks_that_share_everything_count_once(predictor):
-    one = metrics.mean_corrected_error(*tasks_of(predictor, 500, seed=0, n_tasks=1))
-    three = metrics.mean_corrected_error(*tasks_of(predictor, 500, seed=0, n_tasks=3, same=True))
-    assert three.standard_error == pytest.approx(one.standard_error, rel=1e-9)
-
-
 def test_variances_of_independent_tasks_add_up(predictor):
     n, n_resamples = 500, 499
     tasks = tasks_of(predictor, n, seed=0, n_tasks=3)

@@ -103,26 +103,6 @@ def test_a_calibrated_predictor_is_mostly_left_alone(predictor):
     assert np.mean(changed) < 0.16 + 2 * np.sqrt(0.16 * 0.84 / 60)
 
 
-def test_the_choice_is_by_the_log_loss_of_folds(predictor):
-    from sklearn.model_selection import KFold
-
-    outcomes = set()
-    for seed in range(12):
-        y, hypotheses, _ = predictor(150, mean_error=0.25, seed=seed)
-        gain = np.empty(len(y))
-        for train, test in KFold(5, shuffle=True, random_state=7).split(y):
-            model = metrics.SecondOrderRecalibrator(only_if_better=False)
-            model.fit(y[train], hypotheses[train])
-            after = model.transform(hypotheses[test]).mean(axis=1)
-            for n, p, q in zip(test, hypotheses[test].mean(axis=1), after, strict=True):
-                gain[n] = np.log(q / p) if y[n] else np.log((1 - q) / (1 - p))
-        better = gain.mean() > gain.std(ddof=1) / np.sqrt(len(y))
-        fitted = metrics.SecondOrderRecalibrator(random_state=7).fit(y, hypotheses)
-        assert fitted.changed_ == better
-        outcomes.add(better)
-    assert outcomes == {True, False}
-
-
 def test_rare_events_are_not_clipped_together():
     rng = np.random.default_rng(0)
     hypotheses = expit(rng.normal(-12, 2, (2000, 1)) + rng.normal(0, 0.3, (2000, 4)))
@@ -280,26 +260,3 @@ def test_neither_order_nor_copies_nor_precision_of_inputs_matter():
         again = fitted(np.random.default_rng(seed).permutation(400), rows)
         np.testing.assert_allclose(again, first, rtol=1e-5)
     np.testing.assert_allclose(fitted(np.arange(400), rows.astype(np.float32)), first, rtol=1e-3)
-
-
-def test_folds_do_not_hang_on_the_order_of_inputs(monkeypatch):
-    from epistemic_calibration.metrics import recalibration
-
-    rng = np.random.default_rng(1)
-    rows, y = rng.beta(2, 2, (100, 4)), rng.integers(0, 2, 100)
-    rows[::3] = rows[0]
-    seen = []
-    original = recalibration.folds
-
-    def watched(*args, **kwargs):
-        result = original(*args, **kwargs)
-        labels, means = current[0], current[1].mean(axis=1)
-        seen.append([sorted(means[test] + labels[test]) for _, test in result])
-        return result
-
-    monkeypatch.setattr(recalibration, "folds", watched)
-    for seed in range(10):
-        order = np.random.default_rng(seed).permutation(100)
-        current = (y[order], rows[order])
-        metrics.SecondOrderRecalibrator().fit(*current)
-    assert all(of_order == seen[0] for of_order in seen)

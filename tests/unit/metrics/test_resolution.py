@@ -121,16 +121,6 @@ def test_bins_follow_pixels_and_intervals_follow_images():
     assert found.judgement["mean"].startswith("The probabilities are off by about 1")
 
 
-def test_copies_of_few_inputs_are_in_the_bins_of_the_originals():
-    rng = np.random.default_rng(1)
-    rows = rng.beta(2, 2, (45, 5))
-    y = (rng.random(45) < rows.mean(axis=1)).astype(int)
-    copy = np.repeat(np.arange(45), 30)
-    once, copied = evaluate(y, rows), evaluate(y[copy], rows[copy], groups=copy)
-    assert copied.n_bins == once.n_bins
-    assert copied.tece.estimate == pytest.approx(once.tece.estimate)
-
-
 def classes(seed, n, n_classes, power):
     """Predictions of which a power is right: one where hypotheses vary much, another elsewhere."""
     rng = np.random.default_rng(seed)

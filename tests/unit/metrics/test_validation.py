@@ -37,11 +37,6 @@ def test_float32_is_not_rounded_that_far():
         metrics.Sample([0, 1], np.array([[0.5], [above]], dtype=np.float32))
 
 
-def test_uncertainty_below_zero_is_refused():
-    with pytest.raises(ValueError, match="finite and >= 0"):
-        metrics.Sample([0, 1], [[0.5], [0.5]], epistemic_uncertainty=[0.1, -1e-9])
-
-
 def test_a_computed_grid_is_the_grid():
     # 1 − k/10 in place of (10 − k)/10: some are a little below the edge they are meant to be.
     k = np.arange(11)
@@ -55,14 +50,6 @@ def test_a_computed_grid_is_the_grid():
         for rows in (exact, computed):
             bins = metrics.assign_bins(rows[:, None], n_bins=n_bins, binning="grid")
             np.testing.assert_array_equal(bins, np.minimum(k * n_bins // 10, n_bins - 1))
-
-
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_equal_width_bins_of_edges(dtype):
-    for n_bins in (3, 7, 10, 100):
-        edges = (np.arange(n_bins + 1) / n_bins).astype(dtype)[:, None]
-        bins = metrics.assign_bins(edges, n_bins=n_bins, binning="grid")
-        np.testing.assert_array_equal(bins, np.minimum(np.arange(n_bins + 1), n_bins - 1))
 
 
 def test_level_sets_of_computed_rows():

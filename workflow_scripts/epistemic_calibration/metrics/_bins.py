@@ -20,15 +20,7 @@ def variance_of_one_class(noise: np.ndarray, n: np.ndarray, one_class: np.ndarra
 
     It is that of `hidden_variance`, and no less than what the labels of all such bins together
     may hide. Predictions of exactly 0 or 1 would else pass for certain that no label contradicts.
-
-    Parameters
-    ----------
-    noise : ndarray
-        Mean of Δ(1 − Δ) in each bin.
-    n : ndarray
-        Samples in each bin, or independent groups of them.
-    one_class : ndarray of bool
-        Whether all labels of the bin are the same.
+    ``noise`` is the mean of Δ(1 − Δ) in each bin, ``n`` the number of samples, or groups.
     """
     together = hidden_variance(np.array(np.inf), max(1, int(n[one_class].sum())))
     return np.where(one_class, np.maximum(hidden_variance(noise, n), together), 0)
@@ -37,38 +29,18 @@ def variance_of_one_class(noise: np.ndarray, n: np.ndarray, one_class: np.ndarra
 class Bins:
     """What the bins of two samples or more say about the error e = y − Δ.
 
-    Parameters
-    ----------
-    y, mean : ndarray of float64, shape (n_samples,)
-        Labels in {0, 1}, and means Δ of the hypotheses.
-    labels : ndarray of int, shape (n_samples,)
-        Bins; numbers that no sample has are allowed.
-
-    Attributes
-    ----------
-    used : ndarray of bool
-        Which bins, in the order of their labels, have two samples or more. All other arrays
-        have an entry for each of these.
-    dropped_mass : float
-        Fraction of samples that are alone in their bin.
-    n, w, pairs : ndarray
-        Number of samples, weight, and number of ordered pairs of samples.
-    noise : ndarray
-        Sum of Δ(1 − Δ).
-    error : ndarray
-        Mean of e.
-    squared_error : ndarray
-        Estimate of (E[e | bin])² without bias: the mean of e_i e_k over ordered pairs.
-    least_variance : ndarray
-        As of `variance_of_one_class`.
-    s2 : ndarray
-        Variance of e, at least ``least_variance``.
-
-    Raises
-    ------
-    ValueError
-        If every sample is alone in its bin.
+    Arrays have an entry for each of these bins, but for ``used``, which says of all bins, in the
+    order of their labels, whether they are among them.
     """
+
+    n: np.ndarray
+    w: np.ndarray  # weights
+    pairs: np.ndarray  # ordered pairs of samples
+    noise: np.ndarray  # sum of Δ(1 − Δ)
+    error: np.ndarray  # mean of e
+    squared_error: np.ndarray  # (E[e | bin])² without bias: mean of e_i e_k over ordered pairs
+    least_variance: np.ndarray  # of `variance_of_one_class`
+    s2: np.ndarray  # variance of e, at least that
 
     def __init__(self, y: np.ndarray, mean: np.ndarray, labels: np.ndarray) -> None:
         count = np.bincount(labels)

@@ -14,13 +14,7 @@ SUM_TOLERANCE = 1e-3
 
 
 def check_class_labels(y_true: ArrayLike, *, n_classes: int) -> np.ndarray:
-    """Return labels as integers 0, ..., n_classes − 1, shape (n_samples,).
-
-    Raises
-    ------
-    ValueError
-        If labels are not a non-empty vector of these integers.
-    """
+    """Return labels as integers 0, ..., n_classes − 1, shape (n_samples,)."""
     labels = np.asarray(y_true)
     if labels.ndim != 1 or labels.size == 0:
         raise ValueError(f"y_true must have shape (n_samples,) and samples, got {labels.shape}")
@@ -40,13 +34,6 @@ def check_class_hypotheses(hypotheses: ArrayLike, *, n_samples: int | None = Non
     """Return hypotheses of shape (n_samples, n_hypotheses, n_classes) that add up to 1.
 
     The dtype is kept where it is a float of 32 bits or more, otherwise it is float64.
-
-    Raises
-    ------
-    ValueError
-        If ``hypotheses`` do not have three axes with two classes or more, are not numbers in
-        [0, 1], differ in length from ``n_samples``, or do not add up to 1 over classes; the
-        message says how to transpose them where another axis does.
     """
     array = np.asarray(hypotheses)
     if array.ndim != 3 or array.size == 0:
@@ -92,15 +79,7 @@ def _why_not_one(array: np.ndarray, sums: np.ndarray) -> str:
 class ClassSample:
     """Hypotheses of several classes and, where needed, labels: checked, with their moments.
 
-    Attributes
-    ----------
-    hypotheses : ndarray of shape (n_samples, n_hypotheses, n_classes)
-        As `check_class_hypotheses` returns them.
-    y : ndarray of int, shape (n_samples,), or None
-    mean : ndarray of float64, shape (n_samples, n_classes)
-        Δ; rows add up to 1.
-    variance : ndarray of float64, shape (n_samples, n_classes)
-        Population variance (ddof 0) over hypotheses of every class.
+    ``mean`` and ``variance`` (ddof 0) have shape (n_samples, n_classes).
     """
 
     def __init__(self, y_true: ArrayLike | None, hypotheses: ArrayLike) -> None:

@@ -35,17 +35,9 @@ Result = TypeVar("Result", CorrectedError, SecondOrderError)
 
 @dataclass(frozen=True)
 class Classwise(Generic[Result]):
-    """A result for every class against all others, and for their mean.
+    """A result for every class against all others, and for their mean."""
 
-    Attributes
-    ----------
-    mean : CorrectedError or SecondOrderError
-        Its interval allows for classes having the same inputs.
-    classes : tuple of CorrectedError or SecondOrderError
-        One for each class.
-    """
-
-    mean: Result
+    mean: Result  # its interval allows for classes having the same inputs
     classes: tuple[Result, ...]
 
 
@@ -73,9 +65,8 @@ def classwise_epistemic_calibration_error(
         Of each class, as in :func:`assign_bins`; the seed is also that of the mean's interval.
     bins : sequence over classes of array-like of int, shape (n_samples,), optional
         Bins made before, which must not depend on labels.
-    groups : array-like of shape (n_samples,), optional
+    groups, confidence_level
         As in :func:`corrected_epistemic_calibration_error`.
-    confidence_level : float in (0, 1), default 0.95
     n_resamples : int >= 2, default 499
         As in :func:`mean_corrected_error`.
 
@@ -90,10 +81,6 @@ def classwise_epistemic_calibration_error(
         If labels are not these classes, hypotheses do not have this shape, are not in [0, 1], or
         do not add up to 1 over the last axis, lengths differ, there are not as many ``bins`` as
         classes, or as in :func:`corrected_epistemic_calibration_error`.
-
-    See Also
-    --------
-    canonical_epistemic_calibration_error : of all classes jointly.
 
     References
     ----------
@@ -209,10 +196,6 @@ def classwise_second_order_error(
         If ``n_labels`` are not integers >= 0 of this shape, there are not as many uncertainties
         or bins as classes, or as in :func:`second_order_error` and
         :func:`classwise_epistemic_calibration_error`.
-
-    See Also
-    --------
-    mean_second_order_error : of tasks that are not classes.
 
     Examples
     --------

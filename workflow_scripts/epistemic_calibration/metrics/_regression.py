@@ -14,11 +14,6 @@ def folds(
     """Return the (training, test) indices of shuffled folds.
 
     The seed stands for positions in ``order``, by default that of the samples.
-
-    Raises
-    ------
-    ValueError
-        If there are fewer than 2 folds, or fewer samples than folds.
     """
     from sklearn.model_selection import KFold
 

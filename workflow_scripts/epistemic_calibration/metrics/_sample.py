@@ -35,28 +35,19 @@ class Sample(Rows):
 
     Attributes
     ----------
-    y : ndarray of float64, shape (n_samples,)
-        The labels.
+    y, mean, variance, uncertainty : ndarray of float64, shape (n_samples,)
+        Labels; Δ, the mean of each row, or the prediction given; population variance (ddof 0) of
+        each row; the epistemic uncertainty that the method reports, else the variance.
     hypotheses : ndarray of shape (n_samples, n_hypotheses)
         As given, dtype kept.
-    mean : ndarray of float64, shape (n_samples,)
-        Δ, the mean of each row, in [0, 1], or the prediction given.
-    variance : ndarray of float64, shape (n_samples,)
-        Population variance (ddof 0) of each row.
     reported : ndarray of float64, shape (n_samples,), or None
         The epistemic uncertainty, if the method reports it.
-    uncertainty : ndarray of float64, shape (n_samples,)
-        ``reported``, or ``variance`` where there is none.
 
     Raises
     ------
     ValueError
         If labels are not 0 and 1, hypotheses or prediction are not in [0, 1], the uncertainty is
         not finite and >= 0, or lengths differ.
-
-    See Also
-    --------
-    assign_bins : the partitions that `bins` returns.
 
     Examples
     --------

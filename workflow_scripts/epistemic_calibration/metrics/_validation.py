@@ -22,11 +22,6 @@ def check_labels(y_true: ArrayLike, *, name: str = "y_true") -> np.ndarray:
 
     Floats, so that the difference of labels and predictions never wraps around as
     that of unsigned integers does.
-
-    Raises
-    ------
-    ValueError
-        If labels are not a non-empty vector of 0 and 1 (bool, integer or float).
     """
     labels = np.asarray(y_true)
     if labels.ndim != 1 or labels.size == 0:
@@ -42,24 +37,12 @@ def check_labels(y_true: ArrayLike, *, name: str = "y_true") -> np.ndarray:
 def check_probabilities(
     values: ArrayLike, *, name: str, n_samples: int | None = None
 ) -> np.ndarray:
-    """Return probabilities as float64, shape (n_samples,), clipped where they are rounded.
-
-    Raises
-    ------
-    ValueError
-        If ``values`` are not numbers in [0, 1], one per sample.
-    """
+    """Return probabilities as float64, shape (n_samples,), clipped where they are rounded."""
     return _check_vector(values, name=name, n_samples=n_samples, upper=1.0)
 
 
 def check_uncertainty(values: ArrayLike, *, n_samples: int) -> np.ndarray:
-    """Return a reported epistemic uncertainty as float64, shape (n_samples,).
-
-    Raises
-    ------
-    ValueError
-        If ``values`` are not finite numbers >= 0, one per sample.
-    """
+    """Return a reported epistemic uncertainty as float64, shape (n_samples,)."""
     return _check_vector(values, name="epistemic_uncertainty", n_samples=n_samples, upper=None)
 
 
@@ -67,11 +50,6 @@ def check_hypotheses(hypotheses: ArrayLike, *, n_samples: int | None = None) -> 
     """Return hypotheses as an array of shape (n_samples, n_hypotheses), dtype kept.
 
     What is outside [0, 1] by rounding is clipped, in a copy.
-
-    Raises
-    ------
-    ValueError
-        If ``hypotheses`` are not a matrix of numbers in [0, 1], one row per sample.
     """
     array = np.asarray(hypotheses)
     if array.ndim != 2 or array.size == 0:
@@ -84,13 +62,7 @@ def check_hypotheses(hypotheses: ArrayLike, *, n_samples: int | None = None) -> 
 
 
 def check_bins(bins: ArrayLike, *, n_samples: int) -> np.ndarray:
-    """Return bin labels 0, 1, ..., without gaps, shape (n_samples,).
-
-    Raises
-    ------
-    ValueError
-        If ``bins`` is not a vector of integers, one per sample.
-    """
+    """Return bin labels 0, 1, ..., without gaps, shape (n_samples,)."""
     labels = np.asarray(bins)
     if labels.ndim != 1 or labels.dtype.kind not in "iu":
         raise ValueError(

@@ -17,35 +17,18 @@ from epistemic_calibration.metrics.binning import equal_width_bins
 
 
 class CalibrationCurve(NamedTuple):
-    """A binned calibration curve; bins without samples are left out.
+    """A binned calibration curve, whose arrays have an entry for each bin with samples."""
 
-    Attributes
-    ----------
-    predicted : ndarray of shape (n_nonempty_bins,)
-        Mean prediction in each bin.
-    frequency : ndarray of shape (n_nonempty_bins,)
-        Frequency of the positive class in each bin.
-    count : ndarray of shape (n_nonempty_bins,)
-        Number of samples in each bin.
-    """
-
-    predicted: np.ndarray
-    frequency: np.ndarray
+    predicted: np.ndarray  # mean prediction
+    frequency: np.ndarray  # of the positive class
     count: np.ndarray
 
 
 class SmoothCalibrationCurve(NamedTuple):
-    """A smooth calibration curve on a grid of predictions.
-
-    Attributes
-    ----------
-    predicted : ndarray of shape (n_points,)
-    frequency : ndarray of shape (n_points,)
-        Estimate of P(Y = 1 | prediction); NaN where no sample has any weight.
-    """
+    """A smooth calibration curve on a grid of predictions."""
 
     predicted: np.ndarray
-    frequency: np.ndarray
+    frequency: np.ndarray  # estimate of P(Y = 1 | prediction); NaN where no sample has any weight
 
 
 def accuracy(y_true: ArrayLike, y_prob: ArrayLike) -> float:
@@ -90,21 +73,11 @@ def brier_score(y_true: ArrayLike, y_prob: ArrayLike) -> float:
     return float(np.mean((y - p) ** 2))
 
 
-def log_loss(y_true: ArrayLike, y_prob: ArrayLike, *, eps: float = 1e-15) -> float:
+def log_loss(y_true: ArrayLike, y_prob: ArrayLike) -> float:
     """Return the mean negative log-likelihood of the labels, in nats.
 
-    Parameters
-    ----------
-    y_true, y_prob
-        As in :func:`accuracy`.
-    eps : float in (0, 0.5), default 1e-15
-        Predictions are clipped to [eps, 1 - eps]: a certain prediction that is wrong
-        costs -log(eps), 34.5 by default, instead of infinity.
-
-    Raises
-    ------
-    ValueError
-        As in :func:`accuracy`, or if ``eps`` is out of range.
+    A certain prediction that is wrong costs −log(1e-15) = 34.5 instead of infinity.
+    Parameters and errors as in :func:`accuracy`.
 
     Examples
     --------
@@ -113,9 +86,7 @@ def log_loss(y_true: ArrayLike, y_prob: ArrayLike, *, eps: float = 1e-15) -> flo
     0.6931
     """
     y, p = _check(y_true, y_prob)
-    if not 0 < eps < 0.5:
-        raise ValueError(f"eps must lie between 0 and 0.5, both excluded, got {eps!r}")
-    p = np.clip(p, eps, 1 - eps)
+    p = np.clip(p, 1e-15, 1 - 1e-15)
     return float(-np.mean(np.where(y == 1, np.log(p), np.log1p(-p))))
 
 
@@ -161,11 +132,6 @@ def expected_calibration_error(y_true: ArrayLike, y_prob: ArrayLike, *, n_bins: 
     ValueError
         As in :func:`accuracy`, or if ``n_bins`` is not an integer >= 1.
 
-    See Also
-    --------
-    calibration_curve : what happens in each bin.
-    expected_epistemic_calibration_error : of hypotheses instead of predictions.
-
     References
     ----------
     Naeini, Cooper and Hauskrecht, 2015, "Obtaining well calibrated probabilities using Bayesian
@@ -189,10 +155,6 @@ def calibration_curve(
     """Return mean prediction, frequency and count in bins of equal width.
 
     Parameters, bins and errors as in :func:`expected_calibration_error`.
-
-    See Also
-    --------
-    smooth_calibration_curve : a curve without bins.
 
     Examples
     --------
@@ -238,10 +200,6 @@ def smooth_calibration_curve(
     ------
     ValueError
         As in :func:`accuracy`, or if ``bandwidth`` or ``n_points`` is not positive.
-
-    See Also
-    --------
-    calibration_curve : a curve over bins.
 
     References
     ----------

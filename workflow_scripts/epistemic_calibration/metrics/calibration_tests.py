@@ -31,13 +31,7 @@ BLOCK = 10
 
 @dataclass(frozen=True)
 class HypothesisTest:
-    """The result of a hypothesis test.
-
-    Attributes
-    ----------
-    statistic : float
-    p_value : float in [0, 1]
-    """
+    """The result of a hypothesis test: a statistic, and a p-value in [0, 1]."""
 
     statistic: float
     p_value: float
@@ -79,11 +73,6 @@ def epistemic_calibration_test(
     ValueError
         As there, or if ``n_resamples`` is not an integer >= 1.
 
-    See Also
-    --------
-    corrected_epistemic_calibration_error : the size of the error.
-    holm_correction : for several tests.
-
     References
     ----------
     Vaicenavicius et al., 2019, "Evaluating model calibration in classification"; Widmann et
@@ -120,10 +109,6 @@ def mean_calibration_test(
 
     As :func:`epistemic_calibration_test`, but the bins depend on the mean prediction only, and
     ``random_state`` is the seed of the labels or signs drawn.
-
-    See Also
-    --------
-    epistemic_calibration_test : a test of all that the hypotheses say, not only of their mean.
 
     Examples
     --------
@@ -187,10 +172,6 @@ def epistemic_independence_test(
     ------
     ValueError
         As there, or if ``n_resamples`` is not an integer >= 1.
-
-    See Also
-    --------
-    split_epistemic_calibration_error : the size of the dependence.
 
     References
     ----------

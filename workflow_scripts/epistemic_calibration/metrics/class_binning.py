@@ -57,10 +57,6 @@ def assign_class_bins(
         If ``hypotheses`` do not have this shape, are not in [0, 1], or do not add up to 1 over
         the last axis; ``n_bins`` is not an integer >= 1, or ``binning`` is unknown.
 
-    See Also
-    --------
-    assign_bins : of the hypotheses of one class.
-
     Examples
     --------
     Two inputs have the same hypotheses in another order, a third the same mean without spread.

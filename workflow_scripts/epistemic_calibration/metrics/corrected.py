@@ -42,9 +42,8 @@ class CorrectedError:
 
     Attributes
     ----------
-    estimate : float
+    estimate, standard_error : float
         Signed: where the truth is 0 it is centred at 0, so it may fall below.
-    standard_error : float
     ci_low, ci_high : float
         Confidence interval, within [0, inf).
     noise_floor : float
@@ -55,13 +54,12 @@ class CorrectedError:
     plug_in : float
         The uncorrected estimate over the same bins.
     dropped_mass : float
-        Fraction of samples that are alone in their bin, or in a bin of one group; they carry no
-        information and are left out.
+        Fraction of samples that are alone in their bin, or in a bin of one group, and left out.
     n_bins : int
         Bins used: the resolution. What changes its sign within them stays unseen.
     confidence_level : float
     refined : bool
-        Whether the bins are finer than those asked for, for the labels show that these see more.
+        Whether the labels show that bins finer than those asked for, which these are, see more.
         The interval then allows for the choice (Bonferroni).
     """
 
@@ -82,21 +80,13 @@ class CorrectedError:
 class ErrorSplit:
     """TECE as mean miscalibration plus epistemic dependence (paper, property 1).
 
-    Attributes
-    ----------
-    total : CorrectedError
-        E[(P(Y = 1 | Π) − Δ)²]
-    mean_miscalibration : CorrectedError
-        E[(P(Y = 1 | Δ) − Δ)²]
-    epistemic_dependence : CorrectedError
-        E[Var(P(Y = 1 | Π) | Δ)]: what spread and shape reveal about Y beyond the mean, where
-        "beyond" is beyond the coarse bins: an error of the mean that varies in a coarse bin
-        passes for dependence as far as spread and shape vary with it.
+    Dependence is what spread and shape reveal about Y beyond the coarse bins of the mean: an error
+    of the mean that varies in one passes for it as far as spread and shape vary with it.
     """
 
-    total: CorrectedError
-    mean_miscalibration: CorrectedError
-    epistemic_dependence: CorrectedError
+    total: CorrectedError  # E[(P(Y = 1 | Π) − Δ)²]
+    mean_miscalibration: CorrectedError  # E[(P(Y = 1 | Δ) − Δ)²]
+    epistemic_dependence: CorrectedError  # E[Var(P(Y = 1 | Π) | Δ)]
 
 
 def corrected_epistemic_calibration_error(
@@ -151,11 +141,6 @@ def corrected_epistemic_calibration_error(
     ValueError
         If labels are not 0 and 1, hypotheses are not in [0, 1], lengths differ, the binning
         is unknown, or every sample, or group, is alone in its bin.
-
-    See Also
-    --------
-    split_epistemic_calibration_error : the same estimate in two parts.
-    mean_corrected_error : of several tasks that share their samples.
 
     References
     ----------
@@ -221,11 +206,6 @@ def split_epistemic_calibration_error(
     ------
     ValueError
         If ``bins`` has samples of two coarse bins in one.
-
-    See Also
-    --------
-    epistemic_calibration_test, mean_calibration_test, epistemic_independence_test : tests that
-        the total, the first and the second part are 0.
 
     References
     ----------

@@ -21,28 +21,16 @@ from epistemic_calibration.metrics.binning import Binning, group_equal_rows, row
 
 @dataclass(frozen=True)
 class BinStatistics:
-    """What happens in each bin; every array has shape (n_bins,).
+    """What happens in each bin; every array has shape (n_bins,)."""
 
-    Attributes
-    ----------
-    count : number of samples |B_m|
-    accuracy : acc_m, frequency of the positive class
-    confidence : mean prediction, the mean of conf_{j,m} over hypotheses
-    trust : mean epistemic uncertainty, reported or variance
-    variance : mean variance of the hypotheses
-    calibration : g_m², g_m = acc_m − confidence_m
-    dispersion : W_m, mean over hypotheses of the variance in the bin of h_j − Δ
-    gap : (1/H) Σ_j (acc_m − conf_{j,m})² − trust_m, signed
-    """
-
-    count: np.ndarray
-    accuracy: np.ndarray
-    confidence: np.ndarray
-    trust: np.ndarray
-    variance: np.ndarray
-    calibration: np.ndarray
-    dispersion: np.ndarray
-    gap: np.ndarray
+    count: np.ndarray  # number of samples |B_m|
+    accuracy: np.ndarray  # acc_m, frequency of the positive class
+    confidence: np.ndarray  # mean prediction, the mean of conf_{j,m} over hypotheses
+    trust: np.ndarray  # mean epistemic uncertainty, reported or variance
+    variance: np.ndarray  # mean variance of the hypotheses
+    calibration: np.ndarray  # g_m², g_m = acc_m − confidence_m
+    dispersion: np.ndarray  # W_m, mean over hypotheses of the variance in the bin of h_j − Δ
+    gap: np.ndarray  # (1/H) Σ_j (acc_m − conf_{j,m})² − trust_m, signed
 
 
 @dataclass(frozen=True)
@@ -51,28 +39,15 @@ class EECEParts:
 
     In every bin gap = calibration − dispersion + (variance − trust), and EECE is the
     weighted mean of |gap|.
-
-    Attributes
-    ----------
-    eece : float
-        Equation 9 of the paper.
-    calibration : float
-        Σ w_m g_m²: miscalibration of the mean prediction, noise of the labels included.
-    dispersion : float
-        Σ w_m W_m: scatter of the hypotheses around their mean that the bins average away.
-        It says nothing about labels.
-    reporting : float
-        Σ w_m (variance_m − trust_m): 0 unless the method reports its own uncertainty.
-    noise_floor : float
-        What ``calibration`` would be on average for a calibrated method:
-        Σ_m mean_m(Δ(1 − Δ))/N, the noise of the labels over these bins.
-    bins : BinStatistics
     """
 
-    eece: float
-    calibration: float
+    eece: float  # equation 9 of the paper
+    calibration: float  # Σ w_m g_m²: error of the mean prediction, noise of the labels included
+    #: Σ w_m W_m: scatter of the hypotheses around their mean that the bins average away. It says
+    #: nothing about labels.
     dispersion: float
-    reporting: float
+    reporting: float  # Σ w_m (variance_m − trust_m): 0 unless the method reports its own
+    #: What ``calibration`` would be on average for a calibrated method: Σ_m mean_m(Δ(1 − Δ))/N.
     noise_floor: float
     bins: BinStatistics
 
@@ -116,11 +91,6 @@ def expected_epistemic_calibration_error(
     ValueError
         If labels are not 0 and 1, hypotheses are not in [0, 1], lengths differ, or the
         binning is unknown.
-
-    See Also
-    --------
-    decompose_eece : what the value is made of.
-    corrected_epistemic_calibration_error : an estimate of TECE without the noise of the labels.
 
     References
     ----------
@@ -168,10 +138,6 @@ def decompose_eece(
     g the mean of e and W the mean over j of the variance of d_j (both in the bin, ddof 0).
 
     Parameters and errors as in :func:`expected_epistemic_calibration_error`.
-
-    See Also
-    --------
-    expected_epistemic_calibration_error : the value alone.
 
     Examples
     --------

@@ -68,11 +68,6 @@ def kernel_calibration_test(
         If labels are not 0 and 1, hypotheses are not in [0, 1], lengths differ, there are
         fewer than two samples, or ``features`` is unknown.
 
-    See Also
-    --------
-    epistemic_calibration_test : the same hypothesis over bins, which finds errors of few
-        inputs with rows of their own more often.
-
     Notes
     -----
     With d the plain distance of rows, b hardly counts beside a: at N = 1000, an error that goes

@@ -15,21 +15,11 @@ from epistemic_calibration.metrics._validation import check_fraction, row_blocks
 
 @dataclass(frozen=True)
 class LowerBound:
-    """A cross-fitted lower bound of TECE.
+    """A cross-fitted lower bound of TECE."""
 
-    Attributes
-    ----------
-    estimate : float
-        Signed. Its mean is TECE less the mean squared error of the regression.
-    standard_error : float
-    ci_low : float
-        One-sided lower confidence limit of TECE, at least 0.
-    confidence_level : float
-    """
-
-    estimate: float
+    estimate: float  # signed: its mean is TECE less the mean squared error of the regression
     standard_error: float
-    ci_low: float
+    ci_low: float  # one-sided lower confidence limit of TECE, at least 0
     confidence_level: float
 
 
@@ -72,10 +62,6 @@ def cross_fitted_lower_bound(
     ------
     ValueError
         As there, or if there are fewer samples, or groups, than folds, or fewer than 2 folds.
-
-    See Also
-    --------
-    corrected_epistemic_calibration_error : an estimate over bins.
 
     References
     ----------

@@ -40,24 +40,12 @@ from epistemic_calibration.metrics.eece import EECEParts, parts_over_bins
 
 
 class TopLabelTask(NamedTuple):
-    """Whether the predicted class is right, as a binary task.
+    """Whether the predicted class is right, as a binary task; one entry for each sample."""
 
-    Attributes
-    ----------
-    y_true : ndarray of int, shape (n_samples,)
-        1 where the label is the predicted class.
-    hypotheses : ndarray of shape (n_samples, n_hypotheses)
-        Probability of the predicted class.
-    predicted : ndarray of int, shape (n_samples,)
-        The class of largest Δ, the lowest of several.
-    bins : ndarray of int, shape (n_samples,)
-        Bins within the predicted classes.
-    """
-
-    y_true: np.ndarray
-    hypotheses: np.ndarray
-    predicted: np.ndarray
-    bins: np.ndarray
+    y_true: np.ndarray  # 1 where the label is the predicted class
+    hypotheses: np.ndarray  # probability of the predicted class, (n_samples, n_hypotheses)
+    predicted: np.ndarray  # the class of largest Δ, the lowest of several
+    bins: np.ndarray  # within the predicted classes
 
 
 def top_label_task(
@@ -84,15 +72,6 @@ def top_label_task(
         Bins made before, which must not depend on labels; they are divided by predicted class.
     groups : array-like of shape (n_samples,), optional
         As in :func:`corrected_epistemic_calibration_error`: bins are made of what is not a copy.
-
-    Raises
-    ------
-    ValueError
-        As in :func:`classwise_epistemic_calibration_error`.
-
-    See Also
-    --------
-    top_label_epistemic_calibration_error : the error of this task.
 
     References
     ----------
@@ -171,31 +150,9 @@ def top_label_epistemic_calibration_error(
     predicted class, so that classes predicted with too much confidence do not make up for
     others predicted with too little.
 
-    Parameters
-    ----------
-    y_true, hypotheses, n_bins, binning, random_state, bins
-        As in :func:`top_label_task`.
-    adaptive : bool, default True
-        Whether ``nested`` bins give way to others where these see significantly more, as in
-        :func:`corrected_epistemic_calibration_error`: finer ones, or those of all predicted
-        classes together, which see what these have in common.
-    groups : array-like of shape (n_samples,), optional
-        As in :func:`corrected_epistemic_calibration_error`.
-    confidence_level : float in (0, 1), default 0.95
-
-    Raises
-    ------
-    ValueError
-        As in :func:`classwise_epistemic_calibration_error`.
-
-    See Also
-    --------
-    top_label_task : the binary task, for other metrics of it.
-
-    References
-    ----------
-    Gupta and Ramdas, 2021, "Top-label calibration and multiclass-to-binary reductions",
-    arXiv 2107.08353.
+    Parameters as in :func:`top_label_task` and :func:`corrected_epistemic_calibration_error`,
+    errors as in :func:`classwise_epistemic_calibration_error`. With ``adaptive``, ``nested`` bins
+    may also give way to those of all predicted classes together.
 
     Examples
     --------
@@ -261,32 +218,23 @@ def canonical_epistemic_calibration_error(
         As in :func:`classwise_epistemic_calibration_error`.
     n_bins, binning, random_state
         As in :func:`assign_class_bins`.
-    bins : array-like of int, shape (n_samples,), optional
-        Bins made before; they must not depend on ``y_true``. Then the three arguments above are
-        not used.
     adaptive : bool, default True
         Whether to add what the regression sees within bins, unless these are given.
-    groups : array-like of shape (n_samples,), optional
+    bins, groups, confidence_level
         As in :func:`corrected_epistemic_calibration_error`.
-    confidence_level : float in (0, 1), default 0.95
 
     Returns
     -------
     CorrectedError
         A sum over classes: for two, and bins that are given, everything is twice what
-        :func:`corrected_epistemic_calibration_error` has for either over the same bins, but for
-        ``minimum_detectable``, which agrees within a tenth. It is that of predicted classes
-        that are less probable than predicted, in favour of the others in proportion.
+        :func:`corrected_epistemic_calibration_error` has for either over the same bins;
+        ``minimum_detectable`` is about that, and of errors of the predicted class.
 
     Raises
     ------
     ValueError
         As in :func:`classwise_epistemic_calibration_error`, if every sample, or group, is alone
         in its bin, or, with ``groups``, if bins times classes are more than 6,000.
-
-    See Also
-    --------
-    canonical_epistemic_calibration_test : an exact test that it is 0.
 
     References
     ----------
@@ -342,23 +290,9 @@ def canonical_epistemic_calibration_test(
     that the p-value is exact for any number of samples, classes and bins. With ``groups``, signs
     are drawn instead as in :func:`epistemic_calibration_test`, one for all bins and classes.
 
-    Parameters
-    ----------
-    y_true, hypotheses, n_bins, binning, bins, groups
-        As in :func:`canonical_epistemic_calibration_error`. Fewer bins find errors of the mean
-        in fewer samples.
-    random_state : int, default 0
-        Seed of the bins and of the labels drawn.
-    n_resamples : int >= 1, default 999
-
-    Raises
-    ------
-    ValueError
-        As there, or if ``n_resamples`` is not an integer >= 1.
-
-    See Also
-    --------
-    epistemic_calibration_test : of one class.
+    Parameters as in :func:`canonical_epistemic_calibration_error` and
+    :func:`epistemic_calibration_test`, errors as in both. Fewer bins find errors of the mean in
+    fewer samples.
 
     References
     ----------
@@ -426,15 +360,6 @@ def canonical_eece(
     -------
     EECEParts
         In ``bins``, ``accuracy`` and ``confidence`` have shape (n_bins, n_classes).
-
-    Raises
-    ------
-    ValueError
-        As there, or if the uncertainty is not finite and >= 0.
-
-    See Also
-    --------
-    decompose_eece : the same for one class, half as large for two.
 
     References
     ----------

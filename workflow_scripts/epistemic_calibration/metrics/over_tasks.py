@@ -30,35 +30,20 @@ from epistemic_calibration.metrics.corrected import CorrectedError, form_of
 
 @dataclass(frozen=True)
 class ErrorDifference:
-    """The difference of two corrected errors on the same samples.
-
-    Attributes
-    ----------
-    estimate : float
-        First less second: negative where the first errs less.
-    standard_error : float
-    ci_low, ci_high : float
-    p_value : float in [0, 1]
-        Two-sided, of no difference; not adjusted for other comparisons.
-    confidence_level : float
-    p_value_fixed : float in [0, 1]
-        The same of these trainings, whatever others would give.
-    degrees_of_freedom : float or None
-        Of the t distribution; None where it is the normal: trainings are fixed, or all alike.
-    trainings_needed : int or None
-        So many trainings of either would show a difference of this size with a probability of
-        80 %, at a level divided by the number of pairs compared. None where more than 100 would
-        be needed (more samples help), and where trainings are fixed.
-    """
+    """The difference of two corrected errors on the same samples, first less second."""
 
     estimate: float
     standard_error: float
     ci_low: float
     ci_high: float
-    p_value: float
+    p_value: float  # two-sided, of no difference; not adjusted for other comparisons
     confidence_level: float
-    p_value_fixed: float
+    p_value_fixed: float  # the same of these trainings, whatever others would give
+    #: Of the t distribution; None where it is the normal: trainings are fixed, or all alike.
     degrees_of_freedom: float | None = None
+    #: So many trainings of either would show a difference of this size with a probability of 80 %,
+    #: at a level divided by the number of pairs compared. None where more than 100 would be needed
+    #: (more samples help), and where trainings are fixed.
     trainings_needed: int | None = None
 
 
@@ -113,10 +98,6 @@ def mean_corrected_error(
     ValueError
         If the tasks differ in their number of samples, or as in
         :func:`corrected_epistemic_calibration_error`.
-
-    See Also
-    --------
-    compare_mean_corrected_errors : the same for differences of methods.
 
     Examples
     --------
@@ -226,14 +207,10 @@ def compare_mean_corrected_errors(
         those of other methods; where they share what makes them err alike, such as an encoder,
         p-values are too large. Where one method has a single training, its variance over
         trainings is taken to be that of the other; where both have, trainings are fixed.
-    groups : array-like of shape (n_samples,), optional
-        As in :func:`mean_corrected_error`.
     trainings : {"random", "fixed"}, default "random"
         Whether methods are compared, or the means of these trainings.
-    confidence_level : float in (0, 1), default 0.95
-    n_resamples : int >= 2, default 1999
-    random_state : int, default 0
-        Seed of the signs.
+    groups, confidence_level, n_resamples, random_state
+        As in :func:`mean_corrected_error`.
 
     Returns
     -------
@@ -245,10 +222,6 @@ def compare_mean_corrected_errors(
     ValueError
         If methods differ between ``predictions`` and ``bins``, or as in
         :func:`mean_corrected_error`.
-
-    See Also
-    --------
-    holm_correction : for the p-values of all pairs.
 
     References
     ----------

@@ -87,10 +87,6 @@ class SecondOrderRecalibrator:
     changed_ : bool
         Whether `transform` changes anything.
 
-    See Also
-    --------
-    second_order_error : whether the dispersion is of the right size.
-
     Notes
     -----
     As τ grows, a row is spread without moving its mean (in the convex order), so its variance
@@ -98,14 +94,9 @@ class SecondOrderRecalibrator:
     squared error that is estimated to be smaller than its standard error counts as that, since
     zero is not evidence of certainty.
 
-    **Other ways to choose τ** do worse. That of the log loss of the mean, as in JUCAL (Heiss et
-    al., 2026), which multiplies f − m without holding the mean, learns how the mean should
-    move with the spread, which is what ``spread`` and ``interaction`` are for. It is no
-    evidence on the size of the error, of which one label per input says nothing (Ahdritz et
-    al., 2025): where p* varies with twice, the same and half the variance of the hypotheses
-    around the same mean, it is about 1 each time. The likelihood of the counts, as those
-    of a mixture of the hypotheses, chooses a τ that is too large, by a third or more
-    with 3 draws and by a tenth with 20, since so few are no density; its variance is no smaller.
+    The likelihoods of labels or counts are no way to choose τ. That of one label per input, as in
+    JUCAL (Heiss et al., 2026), says nothing of the size of the error (Ahdritz et al., 2025); that
+    of counts, as a mixture of the hypotheses, chooses a τ too large, by a tenth with 20 draws.
 
     References
     ----------
@@ -152,18 +143,9 @@ class SecondOrderRecalibrator:
     def fit(self, y_true: ArrayLike, hypotheses: ArrayLike) -> Self:
         """Fit on data that neither trained the predictor nor will evaluate it.
 
-        Parameters
-        ----------
-        y_true : array-like of shape (n_samples,), labels in {0, 1}
-        hypotheses : array-like of shape (n_samples, n_hypotheses), values in [0, 1]
-
-        Raises
-        ------
-        ValueError
-            If labels are not 0 and 1, or hypotheses are not in [0, 1]; without
-            ``only_if_better``, if a class is missing.
-        RuntimeError
-            If the optimiser fails.
+        ``y_true`` are labels in {0, 1} of shape (n_samples,), ``hypotheses`` values in [0, 1] of
+        shape (n_samples, n_hypotheses). Raises ValueError for others and, without
+        ``only_if_better``, if a class is missing; RuntimeError if the optimiser fails.
         """
         y = check_labels(y_true)
         hypotheses = check_hypotheses(hypotheses, n_samples=len(y))
@@ -191,18 +173,8 @@ class SecondOrderRecalibrator:
             The hypotheses are draws from the law that the method means, as in
             :func:`second_order_error`. If False they are that law.
 
-        Raises
-        ------
-        ValueError
-            If counts are not integers with 0 <= s <= k, no input has two labels, or
-            hypotheses are not in [0, 1]; without ``only_if_better``, if a class is missing.
-        RuntimeError
-            If the optimiser fails.
-
-        Warns
-        -----
-        RuntimeWarning
-            If the error is larger than any dispersion of these hypotheses can say.
+        Errors as in `fit`, and if counts are not integers with 0 <= s <= k or no input has two
+        labels. Warns (RuntimeWarning) if the error is larger than any dispersion can say.
 
         Examples
         --------
@@ -231,15 +203,7 @@ class SecondOrderRecalibrator:
         return self
 
     def transform(self, hypotheses: ArrayLike) -> np.ndarray:
-        """Return recalibrated hypotheses in float64, of the shape given.
-
-        Raises
-        ------
-        ValueError
-            If hypotheses are not in [0, 1].
-        AttributeError
-            If no fit was made.
-        """
+        """Return recalibrated hypotheses in float64, of the shape given."""
         from scipy.special import expit
 
         changed = self.changed_
