@@ -82,20 +82,6 @@ def test_both_kinds_of_error_are_found_without_bias(change, predictor):
     assert visible > 0.9 * truth
 
 
-def test_raw_kmeans_is_blind_to_dependence_in_exchangeable_scatter(predictor):
-    y, hypotheses, error = predictor(6000, h=30, dependence=0.6)
-    # Intervals that miss what they estimate once in 10 000 times.
-    blind, seeing = (
-        metrics.corrected_epistemic_calibration_error(
-            y, hypotheses, binning=b, n_bins=50, confidence_level=1 - 1e-4
-        )
-        for b in ("kmeans", "nested")
-    )
-    truth = np.mean(error**2)
-    assert blind.ci_high < truth
-    assert seeing.ci_low < truth < seeing.ci_high
-
-
 def test_blind_spot_of_eece_is_seen():
     # Two kinds of input whose hypotheses swap: W = g², so that EECE is 0.
     rng = np.random.default_rng(0)

@@ -62,27 +62,6 @@ def test_eece_agrees_with_loops(binning, reported):
     assert again == value
 
 
-@pytest.mark.parametrize("reported", [False, True])
-def test_decomposition_is_exact(reported):
-    y, hypotheses = make(h=5)
-    trust = np.full(len(y), 0.07) if reported else None
-    parts = metrics.decompose_eece(
-        y, hypotheses, epistemic_uncertainty=trust, n_bins=20, binning="sorted_kmeans"
-    )
-    b = parts.bins
-    np.testing.assert_allclose(
-        b.gap, b.calibration - b.dispersion + b.variance - b.trust, rtol=0, atol=1e-14
-    )
-    w = b.count / len(y)
-    assert parts.eece == pytest.approx(w @ np.abs(b.gap), abs=1e-14)
-    assert parts.calibration - parts.dispersion + parts.reporting == pytest.approx(
-        w @ b.gap, abs=1e-12
-    )
-    assert (b.dispersion >= 0).all()
-    if not reported:
-        assert parts.reporting == pytest.approx(0, abs=1e-16)
-
-
 def test_parts_of_bins_agree_with_numpy():
     y, hypotheses = make(h=4)
     bins = metrics.assign_bins(hypotheses, n_bins=9)
@@ -97,13 +76,6 @@ def test_parts_of_bins_agree_with_numpy():
         assert b.trust[m] == b.variance[m] == pytest.approx(rows.var(axis=1).mean())
         assert b.dispersion[m] == pytest.approx(centred.var(axis=0).mean(), abs=1e-15)
         assert b.calibration[m] == pytest.approx((y[inside].mean() - rows.mean()) ** 2, abs=1e-15)
-
-
-def test_one_hypothesis_has_no_dispersion():
-    y, hypotheses = make(h=1)
-    parts = metrics.decompose_eece(y, hypotheses, n_bins=10)
-    assert parts.dispersion == 0
-    assert parts.eece == pytest.approx(parts.calibration)
 
 
 @pytest.mark.parametrize("block", [1, 7, 64])

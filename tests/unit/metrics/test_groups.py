@@ -221,24 +221,6 @@ def test_means_over_tasks_of_copies(predictor):
     assert one_task(y, hypotheses, bins, groups=np.arange(400), n_resamples=1999) == once
 
 
-def test_parts_of_copies_in_groups_are_those_of_the_originals(predictor):
-    y, hypotheses, _ = predictor(400, mean_error=0.4)
-    rng = np.random.default_rng(0)
-    of_copy = rng.permutation(np.repeat(np.arange(400), 3))
-    bins = metrics.assign_bins(hypotheses, n_bins=20, binning="nested")
-    once = metrics.split_epistemic_calibration_error(y, hypotheses, n_bins=20, bins=bins)
-    copied = metrics.split_epistemic_calibration_error(
-        y[of_copy], hypotheses[of_copy], n_bins=20, bins=bins[of_copy], groups=of_copy
-    )
-    for name in ("total", "mean_miscalibration", "epistemic_dependence"):
-        a, b = getattr(copied, name), getattr(once, name)
-        assert a.estimate == pytest.approx(b.estimate, abs=1e-14)
-        assert a.standard_error == pytest.approx(b.standard_error, rel=0.25)
-    assert copied.total.estimate == pytest.approx(
-        copied.mean_miscalibration.estimate + copied.epistemic_dependence.estimate, abs=1e-15
-    )
-
-
 def test_the_interval_of_the_dependence_covers_with_groups_in_several_bins():
     """Labels of a group are one draw of its noise; the dependence is 0.05² by construction."""
     n_groups, n_runs, covered, estimates = 500, 200, 0, []

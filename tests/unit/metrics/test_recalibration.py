@@ -231,15 +231,6 @@ def test_dispersion_that_cannot_be_fitted_stays():
     assert model.dispersion_ == 1024
 
 
-def test_an_error_that_cannot_be_told_from_zero_leaves_some_dispersion():
-    rng = np.random.default_rng(0)
-    p = rng.uniform(0.2, 0.8, 2000)
-    rows = np.stack([expit(logit(p) + d) for d in (-0.8, 0.8)], axis=1)
-    model = metrics.SecondOrderRecalibrator(only_if_better=False)
-    model.fit_counts(rng.binomial(2, p), 2, rows)
-    assert 0 < model.dispersion_ < 0.6
-
-
 def test_neither_order_nor_copies_nor_precision_of_inputs_matter():
     rng = np.random.default_rng(0)
     centre = rng.normal(0, 1, 400)

@@ -10,7 +10,6 @@ from typing import Generic, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from epistemic_calibration.metrics._bins import Bins
 from epistemic_calibration.metrics._classes import ClassSample, check_class_hypotheses
 from epistemic_calibration.metrics._contributions import contributions
 from epistemic_calibration.metrics._groups import distinct_inputs, groups_of_samples
@@ -22,6 +21,7 @@ from epistemic_calibration.metrics.corrected import (
     CorrectedError,
     corrected_epistemic_calibration_error,
     corrected_over_bins,
+    form_of,
 )
 from epistemic_calibration.metrics.law_error import Draws
 from epistemic_calibration.metrics.over_tasks import mean_corrected_error
@@ -145,10 +145,9 @@ def worst_class(
     found = corrected_over_bins(y, mean, labels, level, groups)
     if groups is not None or found.ci_low == 0:
         return found
-    b = Bins(y, mean, labels)
-    at_zero = float(b.w**2 @ (2 * b.s2**2 / b.pairs))
+    form = form_of(y, mean, labels, None)
+    at_zero, (variance, third_cumulant, _) = form.variance_at_zero, form.calibrated
     slope = (found.standard_error**2 - at_zero) / found.estimate
-    variance, third_cumulant = b.calibrated_cumulants()
     variance, low = max(variance, at_zero), found.ci_low
     for _ in range(3):
         skewness = skewness_of(third_cumulant, variance + slope * low)

@@ -118,19 +118,14 @@ def expected_calibration_error(y_true: ArrayLike, y_prob: ArrayLike, *, n_bins: 
     Parameters
     ----------
     y_true, y_prob
-        As in :func:`accuracy`.
-    n_bins : int, default 10
+        As in :func:`accuracy`, with its errors.
+    n_bins : int >= 1, default 10
         Number of bins M.
 
     Returns
     -------
     float
         Σ_m |B_m|/N · |acc_m − conf_m|, in [0, 1].
-
-    Raises
-    ------
-    ValueError
-        As in :func:`accuracy`, or if ``n_bins`` is not an integer >= 1.
 
     References
     ----------
@@ -190,16 +185,11 @@ def smooth_calibration_curve(
     Parameters
     ----------
     y_true, y_prob
-        As in :func:`accuracy`.
+        As in :func:`accuracy`, with its errors.
     bandwidth : float > 0, default 0.2
         The b above.
-    n_points : int, default 101
+    n_points : int >= 1, default 101
         Points of the grid on [0, 1], its ends included.
-
-    Raises
-    ------
-    ValueError
-        As in :func:`accuracy`, or if ``bandwidth`` or ``n_points`` is not positive.
 
     References
     ----------

@@ -60,18 +60,8 @@ def epistemic_calibration_test(
     the law of these sums is symmetric, and else holds for many groups in each bin. Labels
     of samples that are alone in their group are drawn as without groups.
 
-    Parameters
-    ----------
-    y_true, hypotheses, n_bins, binning, bins, groups
-        As in :func:`corrected_epistemic_calibration_error`.
-    random_state : int, default 0
-        Seed of the bins, and of the labels or signs drawn.
-    n_resamples : int >= 1, default 999
-
-    Raises
-    ------
-    ValueError
-        As there, or if ``n_resamples`` is not an integer >= 1.
+    Parameters and errors as in :func:`corrected_epistemic_calibration_error`. ``random_state`` is
+    the seed of the bins, and of the labels or signs drawn; ``n_resamples`` an integer >= 1.
 
     References
     ----------

@@ -51,12 +51,6 @@ def assign_class_bins(
         Labels 0, 1, ..., each of them used. Those of ``nested`` and ``moments`` stay the same if
         hypotheses or classes are numbered differently.
 
-    Raises
-    ------
-    ValueError
-        If ``hypotheses`` do not have this shape, are not in [0, 1], or do not add up to 1 over
-        the last axis; ``n_bins`` is not an integer >= 1, or ``binning`` is unknown.
-
     Examples
     --------
     Two inputs have the same hypotheses in another order, a third the same mean without spread.

@@ -286,15 +286,13 @@ def corrected_over_bins(
     return form_of(y, mean, labels, groups).corrected(level)
 
 
-def form_of(
-    y: np.ndarray, mean: np.ndarray, labels: np.ndarray, groups: np.ndarray | None
-) -> _Form:
+def form_of(y: np.ndarray, mean: np.ndarray, labels: np.ndarray, groups: np.ndarray | None) -> Form:
     if groups is None:
         return _OfSamples(Bins(y, mean, labels), mean, labels)
     return _OfGroups(GroupedBins(y, mean, labels, groups), mean, labels)
 
 
-class _Form:
+class Form:
     """The corrected error as a quadratic form of residuals, Σ_u a_u Σ_{i≠k} r_iu r_ku.
 
     A unit i is a sample or a group, a_u the weight of bin u over its pairs. Errors μ_u of the bins
@@ -336,7 +334,7 @@ class _Form:
         return self.added(np.sign(error) * np.sqrt(squares)) / total
 
 
-class _OfSamples(_Form):
+class _OfSamples(Form):
     """Residuals of samples, of which each is in one bin: closed forms of their variance."""
 
     third_cumulant = 0.0
@@ -355,7 +353,7 @@ class _OfSamples(_Form):
         return float(4 * (means**2 @ self.noise) / self.bins.n.sum() ** 2)
 
 
-class _OfGroups(_Form):
+class _OfGroups(Form):
     """Residuals of groups, which may be in several bins: bins depend on each other."""
 
     def __init__(self, b: GroupedBins, mean: np.ndarray, labels: np.ndarray) -> None:

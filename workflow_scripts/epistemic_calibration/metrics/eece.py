@@ -187,17 +187,9 @@ def parts_over_bins(
     def in_bins(values: np.ndarray) -> np.ndarray:
         return np.bincount(labels, weights=values) / count
 
-    def blocks() -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Yield indices and rows in float64 of samples in the order of their bins."""
-        for block in row_blocks(hypotheses.reshape(n_samples, -1)):
-            rows = hypotheses[order[block]]
-            if in_order:
-                rows.sort(axis=1)
-            yield order[block], rows.astype(np.float64)
-
     # Means in the bins of h_j, and of d_j = h_j − Δ, which are then 0 where d_j is.
     confidences, centres = np.zeros((2, len(count), *hypotheses.shape[1:]))
-    for index, rows in blocks():
+    for index, rows in _blocks(hypotheses, order, in_order):
         of_bin = labels[index]
         starts = np.flatnonzero(np.diff(of_bin, prepend=-1))
         confidences[of_bin[starts]] += np.add.reduceat(rows, starts, axis=0)
@@ -206,7 +198,7 @@ def parts_over_bins(
     confidences /= count[:, None, None]
     centres /= count[:, None, None]
     squares = np.empty(n_samples)
-    for index, rows in blocks():
+    for index, rows in _blocks(hypotheses, order, in_order):
         rows -= mean[index, None]
         rows -= centres[labels[index]]
         squares[index] = np.einsum("njc,njc->n", rows, rows)
@@ -264,11 +256,6 @@ def true_epistemic_calibration_error(
         varies inside one. Rows in float64 that agree to 12 decimals are the same. If False,
         r = ``p_true``, which also counts what the hypotheses cannot tell apart.
 
-    Raises
-    ------
-    ValueError
-        If ``p_true`` or ``hypotheses`` are not in [0, 1], or lengths differ.
-
     References
     ----------
     Hoarau, arXiv 2606.10777, proposition 1 (EU the variance).
@@ -293,3 +280,14 @@ def true_epistemic_calibration_error(
         groups = group_equal_rows(rounded)
         p_true = (np.bincount(groups, weights=p_true) / np.bincount(groups))[groups]
     return float(np.mean(np.abs((p_true - prediction) ** 2 + (variance - uncertainty))))
+
+
+def _blocks(
+    hypotheses: np.ndarray, order: np.ndarray, in_order: bool
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Yield indices and rows in float64 of samples in the order of their bins."""
+    for block in row_blocks(hypotheses.reshape(len(hypotheses), -1)):
+        rows = hypotheses[order[block]]
+        if in_order:
+            rows.sort(axis=1)
+        yield order[block], rows.astype(np.float64)

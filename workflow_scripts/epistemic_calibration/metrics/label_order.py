@@ -53,11 +53,8 @@ def within_label_correlation(
         Spearman's correlation, ranks taken within each label. 0 where the prediction or the
         frequency is constant within the labels.
 
-    Raises
-    ------
-    ValueError
-        If predictions are not in [0, 1], counts not integers with
-        0 <= n_positive <= n_labels, lengths differ, or fewer than two groups are left.
+    Raises ValueError if predictions are not in [0, 1], counts not integers with
+    0 <= n_positive <= n_labels, lengths differ, or fewer than two groups are left.
 
     Examples
     --------

@@ -55,13 +55,9 @@ def cross_fitted_lower_bound(
         them. A calibrated variance is that of labels as correlated within groups as
         the errors are.
     n_folds : int >= 2, default 5
+        At most as many as there are samples, or groups.
     random_state : int, default 0
         Seed of the folds.
-
-    Raises
-    ------
-    ValueError
-        As there, or if there are fewer samples, or groups, than folds, or fewer than 2 folds.
 
     References
     ----------

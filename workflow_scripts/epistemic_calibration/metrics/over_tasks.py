@@ -25,7 +25,7 @@ from epistemic_calibration.metrics._validation import (
     check_positive_integer,
     check_probabilities,
 )
-from epistemic_calibration.metrics.corrected import CorrectedError, form_of
+from epistemic_calibration.metrics.corrected import CorrectedError, Form, form_of
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ def mean_corrected_error(
         Whether the interval is of trainings such as these, or of the mean of these ones. One
         training is always fixed: nothing shows what another one would give.
     confidence_level : float in (0, 1), default 0.95
-    n_resamples : int >= 2, default 499
+    n_resamples : int >= 2
     random_state : int, default 0
         Seed of the signs.
 
@@ -156,24 +156,28 @@ def mean_corrected_error(
     n_independent = len(tasks)
     if variance_at_zero > 0:
         n_independent = float(at_zero.var(axis=1, ddof=1).mean()) / variance_at_zero
-    calibrated = np.mean([form.calibrated for form in forms], axis=0)
-    calibrated /= n_independent ** np.array([1, 2, 1])
-    starts = np.cumsum([0] + [form.labels.max() + 1 for form in forms])
-    labels = np.concatenate([form.labels + k for form, k in zip(forms, starts, strict=False)])
     return CorrectedError(
         estimate=estimate,
         standard_error=float(np.sqrt(variance)),
         ci_low=ci_low,
         ci_high=ci_high,
         noise_floor=float(np.mean([part.noise_floor for part in parts])),
-        minimum_detectable=smallest_detectable(
-            *calibrated, np.concatenate([form.mean for form in forms]), labels, level
-        ),
+        minimum_detectable=_detectable(forms, n_independent, level),
         plug_in=float(np.mean([part.plug_in for part in parts])),
         dropped_mass=float(np.mean([part.dropped_mass for part in parts])),
         n_bins=sum(part.n_bins for part in parts),
         confidence_level=level,
     )
+
+
+def _detectable(forms: Sequence[Form], n_independent: float, level: float) -> float:
+    """Return what the mean of so many independent ones of these forms can detect."""
+    calibrated = np.mean([form.calibrated for form in forms], axis=0)
+    calibrated /= n_independent ** np.array([1, 2, 1])
+    starts = np.cumsum([0] + [form.labels.max() + 1 for form in forms])
+    labels = np.concatenate([form.labels + k for form, k in zip(forms, starts, strict=False)])
+    mean = np.concatenate([form.mean for form in forms])
+    return smallest_detectable(*calibrated, mean, labels, level)
 
 
 def compare_mean_corrected_errors(
@@ -217,11 +221,8 @@ def compare_mean_corrected_errors(
     dict
         By pair of methods, in the order of ``predictions``.
 
-    Raises
-    ------
-    ValueError
-        If methods differ between ``predictions`` and ``bins``, or as in
-        :func:`mean_corrected_error`.
+    Errors as in :func:`mean_corrected_error`, and if methods differ between ``predictions`` and
+    ``bins``.
 
     References
     ----------
