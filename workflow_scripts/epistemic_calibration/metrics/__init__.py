@@ -47,7 +47,6 @@ from epistemic_calibration.metrics.eece import (
     true_epistemic_calibration_error,
 )
 from epistemic_calibration.metrics.error_curve import SecondOrderCurve, second_order_curve
-from epistemic_calibration.metrics.kernel_test import kernel_calibration_test
 from epistemic_calibration.metrics.label_collection import (
     LabelCollectionWarning,
     counts_of_first_labels,
@@ -134,7 +133,6 @@ __all__ = [
     "expected_epistemic_calibration_error",
     "finite_draws_factor",
     "holm_correction",
-    "kernel_calibration_test",
     "log_loss",
     "mean_bounds_from_one_label",
     "mean_calibration_test",
