@@ -226,7 +226,7 @@ def test_an_empty_class_and_a_single_class(pictures, tmp_path):
 
 @pytest.mark.fault
 def test_wrong_options_of_a_folder(pictures, tmp_path):
-    with pytest.raises(ValueError, match="channels: 4 is neither 1 nor 3"):
+    with pytest.raises(ValueError, match="channels: 4 is none of 1, 3"):
         load_folder(tmp_path, channels=4)
     assert load_folder(tmp_path, image_size=8).x_train.shape == (6, 8, 8, 3)
     with pytest.raises(ValueError, match=r"image_size: \[8\] is not \[height, width\]"):

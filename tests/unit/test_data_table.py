@@ -10,8 +10,8 @@ import pytest
 from epistemic_calibration.data import (
     DataError,
     class_names_of,
-    has_features,
     load_dataset,
+    make_source,
     raw_inventory,
 )
 
@@ -40,7 +40,7 @@ def source(file="people.csv", **keys):
 def test_columns_become_features(tmp_path):
     halves = np.repeat(["train", "test"], N // 2)
     loaded = load(tmp_path, people(part=halves), split="part")
-    assert has_features(source(), tmp_path)
+    assert make_source(source()).has_features(tmp_path)
     assert loaded.class_names == ("no", "yes") == class_names_of(source(), tmp_path)
     x = np.concatenate([loaded.x_train, loaded.x_test])
     assert x.dtype == np.float64

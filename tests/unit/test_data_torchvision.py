@@ -56,13 +56,12 @@ def small(monkeypatch):
 
 @pytest.fixture
 def offline(monkeypatch, small):
-    """A loopback port where nothing listens is the only server; no waiting between attempts."""
+    """A loopback port where nothing listens is the only server."""
     from torchvision import datasets
 
     for name in ("MNIST", "FashionMNIST"):
         monkeypatch.setattr(getattr(datasets, name), "mirrors", ["http://127.0.0.1:9/"])
     monkeypatch.setattr(datasets.CIFAR10, "url", "http://127.0.0.1:9/cifar-10-python.tar.gz")
-    monkeypatch.setattr(source, "_RETRY_DELAY", 0.01)
 
 
 @pytest.mark.parametrize("name", ["MNIST", "FashionMNIST"])
@@ -82,15 +81,8 @@ def test_without_network_the_missing_files_are_named(offline, tmp_path, name):
     raw = tmp_path / name / "raw"
     write_mnist(raw)
     (raw / "t10k-labels-idx1-ubyte").unlink()
-    with pytest.raises(DataError, match=r"no connection to 127\.0\.0\.1:9") as error:
+    with pytest.raises(DataError, match=rf"{name} is not complete in .*t10k-labels.* to {raw},"):
         load_dataset(torchvision(name), tmp_path)
-    message = str(error.value)
-    assert f"{name} is not complete in {tmp_path}" in message
-    assert str(raw / "t10k-labels-idx1-ubyte.gz") in message
-    assert f"to {raw / 't10k-labels-idx1-ubyte'}\n" in message
-    assert "train-labels" not in message
-    assert "config key data_dir" in message
-    assert "datasets.<name>.source" in message
 
 
 @pytest.mark.fault
@@ -160,10 +152,8 @@ def test_cifar_is_read_with_channels_last(cifar, tmp_path):
 @pytest.mark.fault
 def test_a_truncated_cifar_file_without_network_is_named(cifar, tmp_path):
     truncate(cifar / "data_batch_3")
-    with pytest.raises(DataError, match="CIFAR10 is not complete") as error:
+    with pytest.raises(DataError, match=r"CIFAR10 is not complete .*cifar-10-python\.tar\.gz to"):
         load_dataset(torchvision("CIFAR10"), tmp_path)
-    assert f"{cifar / 'data_batch_3'} is truncated or corrupt" in str(error.value)
-    assert f"to {tmp_path / 'cifar-10-python.tar.gz'}," in str(error.value)
 
 
 def test_a_cifar_archive_is_unpacked_without_network(cifar, monkeypatch, tmp_path):
@@ -177,13 +167,13 @@ def test_a_cifar_archive_is_unpacked_without_network(cifar, monkeypatch, tmp_pat
     assert len(load_dataset(torchvision("CIFAR10"), tmp_path).x_train) == 50
     shutil.rmtree(cifar)
     truncate(archive)
-    with pytest.raises(DataError, match=f"{archive} is truncated or corrupt"):
+    with pytest.raises(DataError, match="CIFAR10 is not complete"):
         load_dataset(torchvision("CIFAR10"), tmp_path)
 
 
 @pytest.fixture
 def server(tmp_path, monkeypatch, small):
-    """A server of the MNIST archives that first fails ``server.failures`` times."""
+    """A server of the MNIST archives."""
     from torchvision.datasets import MNIST
 
     folder = tmp_path / "server"
@@ -193,46 +183,28 @@ def server(tmp_path, monkeypatch, small):
         (folder / f"{name}.gz").write_bytes(gzip.compress(idx(array)))
         md5 = hashlib.md5((folder / f"{name}.gz").read_bytes()).hexdigest()
         resources.append((f"{name}.gz", md5))
-
-    class Handler(http.server.SimpleHTTPRequestHandler):
-        def do_GET(self):
-            self.server.n_requests += 1
-            if self.server.n_requests <= self.server.failures:
-                self.send_error(503)
-            else:
-                super().do_GET()
-
-        def log_message(self, *args):
-            pass
-
-    handler = functools.partial(Handler, directory=folder)
+    handler = functools.partial(http.server.SimpleHTTPRequestHandler, directory=folder)
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        server.n_requests, server.failures = 0, 0
         monkeypatch.setattr(MNIST, "mirrors", [f"http://127.0.0.1:{server.server_port}/"])
         monkeypatch.setattr(MNIST, "resources", resources)
-        monkeypatch.setattr(source, "_RETRY_DELAY", 0.01)
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
-        yield server
+        yield folder
         server.shutdown()
         thread.join()
 
 
-@pytest.mark.fault
-def test_missing_files_are_downloaded_in_several_attempts(server, tmp_path):
-    server.failures = 2
+def test_missing_files_are_downloaded_once(server, tmp_path):
     loaded = load_dataset(torchvision("MNIST"), tmp_path / "data")
     assert np.array_equal(loaded.x_train[..., 0], mnist_arrays()["train-images-idx3-ubyte"])
-    asked = server.n_requests
-    assert asked > 2
+    shutil.rmtree(server)
     load_dataset(torchvision("MNIST"), tmp_path / "data")
-    assert server.n_requests == asked
 
 
 @pytest.mark.fault
 def test_a_download_with_a_wrong_checksum_is_refused(server, tmp_path):
-    (tmp_path / "server" / "t10k-images-idx3-ubyte.gz").write_bytes(gzip.compress(b"other"))
-    with pytest.raises(DataError, match=r"t10k-images-idx3-ubyte\.gz is truncated or corrupt"):
+    (server / "t10k-images-idx3-ubyte.gz").write_bytes(gzip.compress(b"other"))
+    with pytest.raises(DataError, match="MNIST is not complete in"):
         load_dataset(torchvision("MNIST"), tmp_path / "data")
 
 
@@ -245,8 +217,6 @@ def test_a_server_that_keeps_silent_is_given_up(offline, tmp_path, monkeypatch):
     with socket.create_server(("127.0.0.1", 0)) as silent:
         port = silent.getsockname()[1]
         monkeypatch.setattr(MNIST, "mirrors", [f"http://127.0.0.1:{port}/"])
-        with pytest.raises(
-            DataError, match=r"could not be downloaded \(no answer from 127\.0\.0\.1"
-        ):
+        with pytest.raises(DataError, match="could not be downloaded"):
             load_dataset(torchvision("MNIST"), tmp_path)
     assert socket.getdefaulttimeout() is None

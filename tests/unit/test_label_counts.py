@@ -12,10 +12,10 @@ from epistemic_calibration.data import (
     DataError,
     _download,
     _several_labels,
-    has_label_counts,
     label_counts_inventory,
     load_dataset,
     load_label_counts,
+    make_source,
     raw_inventory,
 )
 from epistemic_calibration.data._several_labels import PUBLISHED, Published, content_sha256
@@ -60,9 +60,9 @@ def load(config, folder):
 
 def test_a_data_set_has_none_unless_it_says_so(tmp_path):
     write_raw(tmp_path)
-    assert not has_label_counts(NPZ, tmp_path)
+    assert not make_source(NPZ).has_label_counts(tmp_path)
     write_raw(tmp_path, label_counts=COUNTS)
-    assert has_label_counts(NPZ, tmp_path)
+    assert make_source(NPZ).has_label_counts(tmp_path)
     data, counts = load(NPZ, tmp_path)
     np.testing.assert_array_equal(counts, COUNTS)
     np.testing.assert_array_equal(data.test_rows, np.arange(N_TEST))
@@ -164,7 +164,7 @@ def test_annotations_hold_out_training_images(tmp_path):
     people = annotations()
     np.save(tmp_path / "people.npy", people)
     config = {**NPZ, "annotations": "people.npy", "held_out_fraction": 0.3}
-    assert has_label_counts(config, tmp_path)
+    assert make_source(config).has_label_counts(tmp_path)
     data, counts = load(config, tmp_path)
     assert (len(data.y_train), len(data.y_test)) == (42, 18)
     whole = load_dataset(NPZ, tmp_path)
@@ -204,7 +204,7 @@ def test_annotations_and_counts_exclude_each_other(tmp_path):
     write_raw(tmp_path)
     config = {**NPZ, "annotations": "a.npy", "label_counts": "b.npy"}
     with pytest.raises(ValueError, match="give one of the two"):
-        has_label_counts(config, tmp_path)
+        make_source(config).has_label_counts(tmp_path)
 
 
 # --- Published sets

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import dataclasses
 import importlib
-from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from types import ModuleType
@@ -26,6 +25,7 @@ from epistemic_calibration.data.base import (
     Dataset,
     DataSource,
     MissingDataError,
+    check_class_names,
     logger,
     task_names,
 )
@@ -37,12 +37,11 @@ __all__ = [
     "MissingDataError",
     "available_sources",
     "class_names_of",
-    "has_features",
-    "has_label_counts",
     "label_counts_inventory",
     "load_dataset",
     "load_label_counts",
     "load_source",
+    "make_source",
     "raw_inventory",
     "task_names",
 ]
@@ -76,7 +75,7 @@ def load_source(name: str) -> type[DataSource]:
 
 
 def load_dataset(source_config: Mapping[str, Any], data_dir: str | Path) -> Dataset:
-    """Load a data set.
+    """Load a data set, and check it.
 
     Parameters
     ----------
@@ -86,17 +85,14 @@ def load_dataset(source_config: Mapping[str, Any], data_dir: str | Path) -> Data
     data_dir : path
         Where raw data lie or are downloaded to; relative paths start there.
 
-    Returns
-    -------
-    Dataset
-        Checked.
-
     Raises
     ------
     DataError
         If raw data are missing, broken, or no data set to learn from.
     ValueError
-        If the config lacks a key or has a wrong value.
+        If a key has a wrong value.
+    TypeError
+        If a key is missing.
 
     Examples
     --------
@@ -104,7 +100,7 @@ def load_dataset(source_config: Mapping[str, Any], data_dir: str | Path) -> Data
     >>> digits.x_train.shape, digits.x_test.shape
     ((898, 8, 8, 1), (899, 8, 8, 1))
     """
-    source = _source(source_config)
+    source = make_source(source_config)
     if source.annotations is None:
         data = source.load(Path(data_dir))
     else:
@@ -114,22 +110,27 @@ def load_dataset(source_config: Mapping[str, Any], data_dir: str | Path) -> Data
     except DataError as error:
         where = source_config.get("path", source_config.get("name", ""))
         raise DataError(f"{source_config['source']} {where}".rstrip() + f": {error}") from None
-    shape = data.x_train.shape[1:]
-    if (len(shape) == 1) != source.has_features(Path(data_dir)):
-        raise DataError(
-            f"{source_config['source']}: x_train has the shape {data.x_train.shape}, and "
-            f"`has_features` of this source says {'images' if len(shape) == 1 else 'features'}"
-        )
     logger.info(
-        "%d training and %d test %s, %d classes",
+        "%d training and %d test inputs of shape %s, %d classes",
         len(data.x_train),
         len(data.x_test),
-        f"rows of {shape[0]} features"
-        if len(shape) == 1
-        else f"images of {'x'.join(map(str, shape))}",
+        data.x_train.shape[1:],
         len(data.class_names),
     )
     return data
+
+
+def make_source(source_config: Mapping[str, Any]) -> DataSource:
+    """Return the source that a config describes.
+
+    Examples
+    --------
+    >>> make_source({"source": "sklearn", "name": "load_iris"}).has_features(Path("data"))
+    True
+    """
+    source = load_source(source_config["source"])
+    names = [field.name for field in dataclasses.fields(source)]
+    return source(**{name: source_config[name] for name in names if name in source_config})
 
 
 def class_names_of(source_config: Mapping[str, Any], data_dir: str | Path) -> tuple[str, ...]:
@@ -140,23 +141,9 @@ def class_names_of(source_config: Mapping[str, Any], data_dir: str | Path) -> tu
     >>> class_names_of({"source": "torchvision", "name": "CIFAR10"}, "data")[:3]
     ('airplane', 'automobile', 'bird')
     """
-    names = _source(source_config).class_names(Path(data_dir))
-    if len(names) < 2:
-        raise DataError(f"the data set has the classes {list(names)}; at least two are needed")
-    if twice := [name for name, n in Counter(names).items() if n > 1]:
-        raise DataError(f"two classes are called {twice[0]!r}; rename one")
+    names = make_source(source_config).class_names(Path(data_dir))
+    check_class_names(names)
     return names
-
-
-def has_features(source_config: Mapping[str, Any], data_dir: str | Path) -> bool:
-    """Return whether a data set's inputs are features, (n_samples, n_features), not images.
-
-    Examples
-    --------
-    >>> has_features({"source": "sklearn", "name": "load_iris"}, "data")
-    True
-    """
-    return _source(source_config).has_features(Path(data_dir))
 
 
 def raw_inventory(source_config: Mapping[str, Any], data_dir: str | Path) -> dict[str, Any]:
@@ -171,28 +158,11 @@ def raw_inventory(source_config: Mapping[str, Any], data_dir: str | Path) -> dic
     >>> raw_inventory({"source": "torchvision", "name": "MNIST"}, "data")
     {'source': 'torchvision', 'name': 'MNIST'}
     """
-    source, data_dir = _source(source_config), Path(data_dir)
-    inventory = {"source": source_config["source"], **source.inventory(data_dir)}
+    source = make_source(source_config)
+    inventory = {"source": source_config["source"], **source.inventory(Path(data_dir))}
     if source.annotations is not None:
-        given = (source.annotations, "annotations", data_dir)
-        inventory["annotations"] = _label_module().labels_inventory(*given)
+        inventory["annotations"] = label_counts_inventory(source_config, data_dir)
     return inventory
-
-
-def has_label_counts(source_config: Mapping[str, Any], data_dir: str | Path) -> bool:
-    """Return whether several labels of each test input are known, without reading them.
-
-    Examples
-    --------
-    >>> has_label_counts({"source": "torchvision", "name": "CIFAR10"}, "data")
-    False
-    >>> config = {"source": "torchvision", "name": "CIFAR10", "label_counts": "cifar10h"}
-    >>> has_label_counts(config, "data")
-    True
-    """
-    source = _source(source_config)
-    given = source.label_counts is not None or source.annotations is not None
-    return given or source.has_label_counts_inside(Path(data_dir))
 
 
 def label_counts_inventory(
@@ -206,11 +176,11 @@ def label_counts_inventory(
     >>> label_counts_inventory(config, "data")["name"]
     'cifar10h'
     """
-    source, data_dir = _source(source_config), Path(data_dir)
+    source = make_source(source_config)
     for kind in ("label_counts", "annotations"):
         if (given := getattr(source, kind)) is not None:
-            return _label_module().labels_inventory(given, kind, data_dir)
-    return source.inventory(data_dir)
+            return _label_module().labels_inventory(given, kind, Path(data_dir))
+    return source.inventory(Path(data_dir))
 
 
 def load_label_counts(
@@ -221,41 +191,18 @@ def load_label_counts(
     test_rows: np.ndarray,
     class_names: tuple[str, ...],
 ) -> np.ndarray:
-    """Return how many people gave each class to each test input.
+    """Return how many people gave each class to each test input: int64, (n_test, n_classes).
 
-    `has_label_counts` must be true; ``y_test``, ``test_rows`` and ``class_names`` are those of the
-    `Dataset` that `load_dataset` returns.
-
-    Returns
-    -------
-    ndarray of int64, shape (n_test, n_classes)
-
-    Raises
-    ------
-    DataError
-        Also if they are of other inputs, or in another order: the class that most people gave
-        must be the label more often than by chance.
+    The source must have label counts (`DataSource.has_label_counts`); ``y_test``, ``test_rows``
+    and ``class_names`` are those of the `Dataset` that `load_dataset` returns. A `DataError` is
+    raised also if the counts are of other inputs, or in another order: the class that most people
+    gave must be the label more often than by chance.
     """
     return _label_module().label_counts_of(
-        _source(source_config), Path(data_dir), y_test, test_rows, class_names
+        make_source(source_config), Path(data_dir), y_test, test_rows, class_names
     )
 
 
 def _label_module() -> ModuleType:
     # By name, as sources are: it needs libraries that most who import this package do not.
     return importlib.import_module(f"{__name__}._several_labels")
-
-
-def _source(config: Mapping[str, Any]) -> DataSource:
-    """Return the source that a config describes."""
-    name = config.get("source")
-    if name not in available_sources():
-        known = ", ".join(available_sources())
-        raise ValueError(f"datasets.<name>.source: {name!r} is none of {known}")
-    source_class = load_source(name)
-    fields = dataclasses.fields(source_class)
-    for field in fields:
-        required = field.default is field.default_factory is dataclasses.MISSING
-        if required and field.name not in config:
-            raise ValueError(f"datasets.<name>.{field.name} is missing (source: {name})")
-    return source_class(**{f.name: config[f.name] for f in fields if f.name in config})

@@ -12,20 +12,9 @@ import numpy as np
 
 from epistemic_calibration.data.base import DataError
 
-#: Memory that the arrays of a file may take, by default.
-MAX_BYTES = 16_000_000_000
-#: Bytes of the longest header that is read, as numpy's own limit.
-_MAX_HEADER = 10_000
-
 
 def array_shapes(path: Path) -> dict[str, tuple[int, ...]]:
-    """Return the shapes of all arrays of an .npz file by name, from their headers alone.
-
-    Raises
-    ------
-    DataError
-        If the file is none of numpy, or truncated.
-    """
+    """Return the shapes of all arrays of an .npz file by name, from their headers alone."""
     try:
         with zipfile.ZipFile(path) as archive:
             return {
@@ -43,24 +32,12 @@ def read_arrays(
     names: Collection[str] | None = None,
     max_bytes: int | None = None,
     *,
-    limit: str = "the config key datasets.<name>.max_bytes",
+    limit: str = "",
 ) -> dict[str, np.ndarray]:
     """Return the arrays of ``names`` that an .npz file has; all by default.
 
-    Parameters
-    ----------
-    path : Path
-    names : collection of str, optional
-    max_bytes : int, optional
-        Refuse, before anything is unpacked, arrays that need more memory than that by what
-        their headers or the archive's directory say.
-    limit : str
-        What to call that limit in a message.
-
-    Raises
-    ------
-    DataError
-        If the file is none of numpy, truncated, or holds Python objects; or too large.
+    Arrays that need more memory than ``max_bytes``, which a message calls ``limit``, are refused
+    before anything is unpacked; so are Python objects, which would run code.
     """
     try:
         with zipfile.ZipFile(path) as archive:
@@ -93,28 +70,16 @@ def read_arrays(
 
 
 def read_array(path: Path) -> np.ndarray:
-    """Return the array of an .npy file.
-
-    Raises
-    ------
-    DataError
-        If the file is none of numpy, truncated, or holds Python objects.
-    """
+    """Return the array of an .npy file, which must hold no Python objects."""
     try:
         with path.open("rb") as file:
-            shape, dtype = _read_header(file)
-        if dtype.hasobject:
-            raise DataError(_objects(str(path)))
-        n_bytes, promised = path.stat().st_size, math.prod(shape) * dtype.itemsize
-        if promised > n_bytes:
-            raise ValueError(f"its header promises {promised:,} bytes, and it has {n_bytes:,}")
+            if _read_header(file)[1].hasobject:
+                raise DataError(_objects(str(path)))
         return np.load(path, allow_pickle=False)
     except (DataError, PermissionError):
         raise
     except Exception as error:
-        raise DataError(
-            f"{path} cannot be read ({_words(error)}): it must be a file of numpy.save"
-        ) from None
+        raise _unreadable(path, error, "numpy.save") from None
 
 
 def _header(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> tuple[tuple[int, ...], np.dtype]:
@@ -123,15 +88,10 @@ def _header(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> tuple[tuple[int,
 
 
 def _read_header(file: IO[bytes]) -> tuple[tuple[int, ...], np.dtype]:
-    version = np.lib.format.read_magic(file)
-    read = {
-        (1, 0): np.lib.format.read_array_header_1_0,
-        (2, 0): np.lib.format.read_array_header_2_0,
-    }
     # Version 3 is version 2 with names of fields in UTF-8, and arrays with fields are no data.
-    if version not in read:
-        raise ValueError(f"format version {version} of numpy")
-    shape, _, dtype = read[version](file, max_header_size=_MAX_HEADER)
+    first = np.lib.format.read_magic(file) == (1, 0)
+    read = np.lib.format.read_array_header_1_0 if first else np.lib.format.read_array_header_2_0
+    shape, _, dtype = read(file)
     return shape, dtype
 
 
@@ -142,9 +102,6 @@ def _objects(what: str) -> str:
     )
 
 
-def _unreadable(path: Path, error: Exception) -> DataError:
-    return DataError(f"{path} cannot be read ({_words(error)}): it must be a file of numpy.savez")
-
-
-def _words(error: Exception) -> str:
-    return " ".join(str(error).split())[:200] or type(error).__name__
+def _unreadable(path: Path, error: Exception, function: str = "numpy.savez") -> DataError:
+    words = " ".join(str(error).split())[:200] or type(error).__name__
+    return DataError(f"{path} cannot be read ({words}): it must be a file of {function}")

@@ -39,26 +39,9 @@ def encoded_features(
     What is learnt (categories, what stands in for missing values) is learnt from the training
     rows. A category that no training row has gives 0 in all features of its column.
 
-    Parameters
-    ----------
-    frame : DataFrame
-        Without labels.
-    train, test : ndarray of int
-        Rows.
-    columns, drop, categorical, missing
-        Keys of `epistemic_calibration.data.table.Table`.
-    where : str
-        What messages call the table.
-
-    Returns
-    -------
-    ndarray, ndarray
-        float64, (n_train, n_features) and (n_test, n_features).
-
-    Raises
-    ------
-    DataError
-        If a column is not there, is no feature, or has missing values that are refused.
+    ``frame`` has no labels; ``train`` and ``test`` are rows of it. The other parameters are keys
+    of `epistemic_calibration.data.table.Table`, and what messages call the table. Both results are
+    float64, (n_rows, n_features).
     """
     names = _chosen(frame, columns, drop, categorical, where)
     # By all rows: of a part of them identifiers do not show.

@@ -16,8 +16,8 @@ from typing import Any, Literal
 import numpy as np
 
 from epistemic_calibration._label_order import order_fault
-from epistemic_calibration.data._arrays import MAX_BYTES, array_shapes, read_array, read_arrays
-from epistemic_calibration.data._download import TIMEOUT, check_reachable, socket_timeout
+from epistemic_calibration.data._arrays import array_shapes, read_array, read_arrays
+from epistemic_calibration.data._download import socket_timeout
 from epistemic_calibration.data._split import stratified_split
 from epistemic_calibration.data.base import (
     DataError,
@@ -33,45 +33,25 @@ Kind = Literal["label_counts", "annotations"]
 
 @dataclass(frozen=True)
 class Published:
-    """Labels that others have published, which are downloaded and never part of the project.
-
-    Attributes
-    ----------
-    kind : {"label_counts", "annotations"}
-    file : str
-        Name in ``data_dir``.
-    url : str
-    shape : tuple of int
-    read : callable
-        Gets the path, returns the array.
-    images : str
-        Whose they are, in whose order.
-    licence, reference : str
-    sha256 : str or None
-        Of the values as int64, little-endian, row by row: of the content, whatever the format.
-    n_bytes : int or None
-        Size of the file, where there is no checksum.
-    """
+    """Labels that others have published, which are downloaded and never part of the project."""
 
     kind: Kind
+    #: Name in ``data_dir``.
     file: str
     url: str
     shape: tuple[int, int]
     read: Callable[[Path], np.ndarray]
+    #: Whose they are, in whose order.
     images: str
     licence: str
     reference: str
+    #: Of the values as int64, little-endian, row by row: of the content, whatever the format.
     sha256: str | None = None
+    #: Size of the file, where there is no checksum.
     n_bytes: int | None = None
 
     def load(self, data_dir: Path) -> np.ndarray:
-        """Return the labels, downloaded to ``data_dir`` if they are not there.
-
-        Raises
-        ------
-        DataError
-            If they cannot be downloaded, or are not those published.
-        """
+        """Return the labels, downloaded to ``data_dir`` if they are not there."""
         path = data_dir / self.file
         if not path.is_file():
             self._download(path)
@@ -83,17 +63,12 @@ class Published:
                 f"{path} cannot be read ({error}). Delete it and run again: it will be "
                 f"downloaded anew"
             ) from error
-        found = content_sha256(values) if values.dtype.kind in "iuf" else ""
-        size = path.stat().st_size
-        if (
-            values.shape != self.shape
-            or self.sha256 not in (None, found)
-            or self.n_bytes not in (None, size)
-        ):
+        found = (values.shape, content_sha256(values), path.stat().st_size)
+        wanted = (self.shape, self.sha256, self.n_bytes)
+        if any(w not in (None, f) for f, w in zip(found, wanted, strict=True)):
             raise DataError(
-                f"{path} does not hold the labels published at {self.url} (shape {values.shape}, "
-                f"SHA-256 of the values {found}, {size} bytes; it should be {self.shape}, "
-                f"{self.sha256 or 'any'}, {self.n_bytes or 'any'}). Delete it and run again"
+                f"{path} does not hold the labels published at {self.url}: its shape, size or the "
+                f"SHA-256 of its values is another. Delete it and run again"
             )
         logger.info("labels of %s: %s; licence: %s", self.images, self.reference, self.licence)
         return values.astype(np.int64)
@@ -105,8 +80,7 @@ class Published:
 
         logger.info("downloading %s (licence: %s)", self.url, self.licence)
         try:
-            check_reachable([self.url])
-            with socket_timeout(TIMEOUT), atomic_path(path) as unfinished:
+            with socket_timeout(), atomic_path(path) as unfinished:
                 # A file that is there is not downloaded.
                 unfinished.unlink()
                 download_url(self.url, str(unfinished.parent), unfinished.name)
@@ -193,13 +167,7 @@ def content_sha256(values: np.ndarray) -> str:
 
 
 def labels_inventory(given: str, kind: Kind, data_dir: Path) -> dict[str, Any]:
-    """Return what tells the labels that a configuration names from others.
-
-    Raises
-    ------
-    DataError
-        If there is neither a published set nor a file of that name.
-    """
+    """Return what tells the labels that a configuration names from others."""
     if given in PUBLISHED:
         published = _published(given, kind)
         return {"name": given, "sha256": published.sha256, "n_bytes": published.n_bytes}
@@ -211,20 +179,9 @@ def read_labels_of_people(
 ) -> np.ndarray:
     """Return label counts (n_samples, n_classes) or annotations (n_samples, n_people), int64.
 
-    Parameters
-    ----------
-    given : str
-        Name of a published set, or path of a .npy, .npz or .csv, relative to ``data_dir``. An
-        .npz holds one array, or one that is named like the kind; the header of a .csv may name
-        the classes, in any order.
-    kind : {"label_counts", "annotations"}
-    data_dir : Path
-    class_names : tuple of str
-
-    Raises
-    ------
-    DataError
-        If the file is missing, cannot be read, or holds other than integers of two axes.
+    ``given`` names a published set, or a .npy, .npz or .csv, relative to ``data_dir``. An .npz
+    holds one array, or one that is named like the kind; the header of a .csv may name the classes,
+    in any order.
     """
     if given in PUBLISHED:
         return _published(given, kind).load(data_dir)
@@ -239,13 +196,7 @@ def read_labels_of_people(
 
 
 def check_integers(values: np.ndarray, kind: Kind, where: str) -> np.ndarray:
-    """Return an array of two axes as int64.
-
-    Raises
-    ------
-    DataError
-        If it has another shape or other values.
-    """
+    """Return an array, which must hold integers on two axes, as int64."""
     if values.ndim != 2 or values.dtype.kind not in "iuf" or not np.all(values == values.round()):
         columns = "one column a class" if kind == "label_counts" else "one column a person"
         raise DataError(
@@ -276,7 +227,7 @@ def _read(path: Path, kind: Kind, class_names: tuple[str, ...]) -> np.ndarray:
         if kind not in found and len(found) != 1:
             raise DataError(f"{path} has no array {kind}; it holds {', '.join(sorted(found))}")
         name = kind if kind in found else next(iter(found))
-        return read_arrays(path, [name], MAX_BYTES, limit="MAX_BYTES in data/_arrays.py")[name]
+        return read_arrays(path, [name])[name]
     if path.suffix != ".csv":
         raise DataError(f"{path}: {kind} must be a file .npy, .npz or .csv")
     import pandas as pd

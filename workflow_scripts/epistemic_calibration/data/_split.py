@@ -10,19 +10,7 @@ def stratified_split(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the rows of the training and of the test set, each ascending.
 
-    Parameters
-    ----------
-    labels : ndarray of shape (n_samples,)
-    test_fraction : float
-        In (0, 1).
-    split_seed : int
-    key : str
-        Configuration key that the message names.
-
-    Raises
-    ------
-    ValueError
-        If the sets cannot both have every class.
+    A ValueError names ``key`` if the sets cannot both have every class.
 
     Examples
     --------

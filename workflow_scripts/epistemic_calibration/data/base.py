@@ -34,12 +34,7 @@ class MissingDataError(DataError):
 
 
 def raise_faults(where: str, faults: Sequence[str]) -> None:
-    """Raise a DataError that tells all faults of raw data at once, a line each, if there are any.
-
-    Examples
-    --------
-    >>> raise_faults("my.csv", [])
-    """
+    """Raise a DataError that tells all faults of raw data at once, if there are any."""
     if len(faults) == 1:
         raise DataError(f"{where}: {faults[0]}")
     if faults:
@@ -79,10 +74,7 @@ class Dataset:
         DataError
             At the first fault found.
         """
-        if len(self.class_names) < 2:
-            raise DataError(
-                f"the data set has the classes {list(self.class_names)}; at least two are needed"
-            )
+        check_class_names(self.class_names)
         for name, inputs, labels in (
             ("train", self.x_train, self.y_train),
             ("test", self.x_test, self.y_test),
@@ -97,16 +89,14 @@ class Dataset:
                     f"y_{name} has labels from {labels.min()} to {labels.max()}; they must lie in "
                     f"0 ... {len(self.class_names) - 1}"
                 )
-            counts = np.bincount(labels, minlength=len(self.class_names))
-            missing = [self.class_names[k] for k in np.flatnonzero(counts == 0)]
+            missing = sorted(set(range(len(self.class_names))) - set(labels.tolist()))
             if missing:
-                raise DataError(f"the {name} set has no input of class {', '.join(missing)}")
+                words = ", ".join(self.class_names[k] for k in missing)
+                raise DataError(f"the {name} set has no input of class {words}")
         if self.x_train.shape[1:] != self.x_test.shape[1:]:
-            train, test = (_shape_of_one(x) for x in (self.x_train, self.x_test))
-            raise DataError(f"x_train has {train}, but x_test {test}")
-        if len(self.test_rows) != len(self.y_test):
             raise DataError(
-                f"test_rows has {len(self.test_rows)} rows, but y_test {len(self.y_test)} labels"
+                f"x_train has shape {self.x_train.shape}, but x_test {self.x_test.shape}: inputs "
+                f"must be of one size"
             )
 
     @staticmethod
@@ -172,97 +162,49 @@ class DataSource(ABC):
         hints = typing.get_type_hints(type(self))
         for field in dataclasses.fields(self):
             value, choices = getattr(self, field.name), _choices(hints[field.name])
-            if value is field.default or not choices or value in choices:
-                continue
-            names = [str(choice) for choice in choices]
-            allowed = (
-                f"neither {' nor '.join(names)}"
-                if len(names) == 2
-                else f"none of {', '.join(names)}"
-            )
-            raise ValueError(f"datasets.<name>.{field.name}: {value!r} is {allowed}")
+            if choices and value is not field.default and value not in choices:
+                allowed = ", ".join(map(str, choices))
+                raise ValueError(f"datasets.<name>.{field.name}: {value!r} is none of {allowed}")
         if self.label_counts is not None and self.annotations is not None:
             raise ValueError(
                 "datasets.<name>.label_counts: with annotations the labels of the test inputs are "
                 "counted from these; give one of the two"
             )
 
+    # Each of these takes the folder where raw data lie, and raises a DataError if they are missing
+    # or wrong, and a ValueError if a field is.
+
     @abstractmethod
     def load(self, data_dir: Path) -> Dataset:
-        """Return the inputs; that they are a proper data set is checked by the caller.
-
-        Parameters
-        ----------
-        data_dir : Path
-            Where raw data lie or are downloaded to; relative paths start there.
-
-        Raises
-        ------
-        DataError
-            If raw data are missing or broken.
-        ValueError
-            If a field has a wrong value.
-        """
-
-    def label_counts_inside(self, data_dir: Path) -> np.ndarray | None:
-        """Return label counts that the raw data themselves hold, or None.
-
-        Raises
-        ------
-        DataError
-            If they cannot be read.
-        """
-        return None
-
-    def has_label_counts_inside(self, data_dir: Path) -> bool:
-        """Return whether there are label counts in the raw data, without reading them."""
-        return False
-
-    def has_features(self, data_dir: Path) -> bool:
-        """Return whether the inputs are features, and not images, without reading them.
-
-        Raises
-        ------
-        DataError
-            If that cannot be told.
-        """
-        return False
+        """Return the inputs; that they are a proper data set is checked by the caller."""
 
     @abstractmethod
     def class_names(self, data_dir: Path) -> tuple[str, ...]:
-        """Return the class names as `load` orders them.
-
-        Raises
-        ------
-        DataError
-            If they cannot be found.
-        """
+        """Return the class names as `load` orders them."""
 
     @abstractmethod
     def inventory(self, data_dir: Path) -> dict[str, Any]:
         """Return what tells the raw data from others, as JSON values.
 
         It must not depend on modification times or on where the data lie.
-
-        Raises
-        ------
-        DataError
-            If the folder or file is missing.
         """
+
+    def has_features(self, data_dir: Path) -> bool:
+        """Return whether the inputs are features, and not images, without reading them."""
+        return False
+
+    def has_label_counts(self, data_dir: Path) -> bool:
+        """Return whether several labels of each test input are known, without reading them."""
+        return self.label_counts is not None or self.annotations is not None
+
+    def label_counts_inside(self, data_dir: Path) -> np.ndarray | None:
+        """Return label counts that the raw data themselves hold, or None."""
+        return None
 
     def chosen_rows(self, labels: np.ndarray, part: Literal["train", "test"]) -> np.ndarray | slice:
         """Return the rows of one set that ``max_train`` or ``max_test`` keeps, ascending.
 
-        Parameters
-        ----------
-        labels : ndarray of shape (n_samples,)
-            Of the whole set.
-        part : {"train", "test"}
-
-        Raises
-        ------
-        ValueError
-            If fewer inputs are to be kept than there are classes.
+        ``labels`` are those of the whole set.
         """
         n_kept = getattr(self, f"max_{part}")
         if n_kept is None or n_kept >= len(labels):
@@ -295,78 +237,35 @@ def file_sha256(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
+def check_class_names(names: Sequence[str]) -> None:
+    """Check that there are two classes or more, each with a name of its own."""
+    if len(names) < 2:
+        raise DataError(f"the data set has the classes {list(names)}; at least two are needed")
+    if twice := [name for name, n in Counter(names).items() if n > 1]:
+        raise DataError(f"two classes are called {twice[0]!r}; rename one")
+
+
 def check_inputs(name: str, inputs: np.ndarray) -> None:
-    """Check that an array holds images or features, as `Dataset` describes them.
-
-    Parameters
-    ----------
-    name : str
-        What the message calls the array.
-    inputs : ndarray
-        Features where it has two axes.
-
-    Raises
-    ------
-    DataError
-        At the first fault found.
-    """
-    if inputs.ndim != 2:
-        check_images(name, inputs)
-        return
-    if 0 in inputs.shape:
-        raise DataError(f"{name} has shape {inputs.shape}; features must not be empty")
-    if inputs.dtype.kind != "f":
-        raise DataError(f"{name} has dtype {inputs.dtype}; features must be floating point")
-    wrong = np.argwhere(~np.isfinite(inputs))
-    if len(wrong):
-        row, column = wrong[0]
+    """Check that an array, called ``name``, holds images or features, as `Dataset` has them."""
+    features = inputs.ndim == 2
+    if 0 in inputs.shape or not (features or (inputs.ndim == 4 and inputs.shape[3] in (1, 3))):
         raise DataError(
-            f"{name} has {len(wrong)} values that are NaN or infinite, first in row {row}, "
-            f"feature {column}"
-        )
-
-
-def check_images(name: str, images: np.ndarray) -> None:
-    """Check that an array holds images.
-
-    Parameters
-    ----------
-    name : str
-        What the message calls the array.
-    images : ndarray
-        To be (n_samples, height, width, channels) with 1 or 3 channels and not empty; uint8,
-        or floating point in [0, 1].
-
-    Raises
-    ------
-    DataError
-        At the first fault found.
-    """
-    if images.ndim != 4 or images.shape[3] not in (1, 3) or 0 in images.shape:
-        raise DataError(
-            f"{name} has shape {images.shape}; it must be (n_samples, height, width) or "
+            f"{name} has shape {inputs.shape}; it must be (n_samples, height, width) or "
             f"(n_samples, height, width, channels) with 1 or 3 channels, or (n_samples, "
             f"n_features), and not empty"
         )
-    if images.dtype == np.uint8:
+    if inputs.dtype == np.uint8 and not features:
         return
-    if images.dtype.kind != "f":
-        raise DataError(f"{name} has dtype {images.dtype}; it must be uint8 or floating point")
-    low, high = images.min(), images.max()
-    if np.isnan(low):
-        bad = int(np.flatnonzero(np.isnan(images).any(axis=(1, 2, 3)))[0])
-        raise DataError(f"{name} has pixels that are NaN, first in image {bad}")
-    if low < 0 or high > 1:
+    if inputs.dtype.kind != "f":
+        raise DataError(f"{name} has dtype {inputs.dtype}; it must be floating point, or uint8")
+    wrong = np.flatnonzero(~np.isfinite(inputs).reshape(len(inputs), -1).all(axis=1))
+    if len(wrong):
+        raise DataError(f"{name} has values that are NaN or infinite, first in row {wrong[0]}")
+    if not features and (inputs.min() < 0 or inputs.max() > 1):
         raise DataError(
-            f"{name} has pixels from {low:g} to {high:g}; floating-point pixels must lie in "
-            f"[0, 1] (uint8 ones in 0 ... 255)"
+            f"{name} has pixels from {inputs.min():g} to {inputs.max():g}; floating-point pixels "
+            f"must lie in [0, 1] (uint8 ones in 0 ... 255)"
         )
-
-
-def _shape_of_one(inputs: np.ndarray) -> str:
-    if inputs.ndim == 2:
-        return f"{inputs.shape[1]} features"
-    return f"images of {inputs.shape[1:]} (height, width, channels)"
 
 
 def task_names(class_names: Sequence[str]) -> tuple[str, ...]:

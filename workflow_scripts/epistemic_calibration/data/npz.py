@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
-from epistemic_calibration.data._arrays import MAX_BYTES, array_shapes, read_arrays
+from epistemic_calibration.data._arrays import array_shapes, read_arrays
 from epistemic_calibration.data.base import (
     DataError,
     Dataset,
@@ -45,30 +45,20 @@ class Npz(DataSource):
     """
 
     path: str = parameter(min_length=1, description="the file; relative paths start at data_dir")
-    channel_axis: Literal["first", "last"] | None = parameter(
-        None,
-        description="where the channels of images of four axes are; by default the axis of length "
-        "1 or 3",
-    )
-    max_bytes: int = parameter(
-        MAX_BYTES,
-        ge=1,
-        description="bytes of memory beyond which the file is not unpacked",
-    )
 
     def load(self, data_dir: Path) -> Dataset:
         path = self._file(data_dir)
         found = array_shapes(path)
         own = {name: _own_name(path, name, found) for name in _NAMES}
-        arrays = self._read(path, {*own.values(), "class_names"})
+        arrays = read_arrays(path, {*own.values(), "class_names"})
         if unused := [name for name in _UNUSED if name in found]:
             logger.info("%s: not used: %s", path, ", ".join(f"{n} {found[n]}" for n in unused))
         names = _class_names(path, own["y_train"], arrays)
         parts = {}
         for part in ("train", "test"):
             x, y = own[f"x_{part}"], own[f"y_{part}"]
-            inputs = _inputs(path, x, arrays[x], self.channel_axis)
-            labels = _label_indices(path, y, arrays, names, own["y_train"])
+            inputs = _inputs(path, x, arrays[x])
+            labels = _label_indices(path, y, arrays, names)
             if len(inputs) != len(labels):
                 raise DataError(
                     f"{path}: {x} has {len(inputs)} inputs, but {y} {len(labels)} labels"
@@ -83,27 +73,25 @@ class Npz(DataSource):
         found = array_shapes(path)
         return len(found[_own_name(path, "x_train", found)]) == 2
 
-    def has_label_counts_inside(self, data_dir: Path) -> bool:
-        return "label_counts" in array_shapes(self._file(data_dir))
+    def has_label_counts(self, data_dir: Path) -> bool:
+        inside = "label_counts" in array_shapes(self._file(data_dir))
+        return super().has_label_counts(data_dir) or inside
 
     def label_counts_inside(self, data_dir: Path) -> np.ndarray | None:
-        return self._read(self._file(data_dir), ["label_counts"]).get("label_counts")
+        return read_arrays(self._file(data_dir), ["label_counts"]).get("label_counts")
 
     def class_names(self, data_dir: Path) -> tuple[str, ...]:
         path = self._file(data_dir)
         found = array_shapes(path)
         y_train = "y_train" if "class_names" in found else _own_name(path, "y_train", found)
         name = "class_names" if "class_names" in found else y_train
-        return _class_names(path, y_train, self._read(path, [name]))
+        return _class_names(path, y_train, read_arrays(path, [name]))
 
     def inventory(self, data_dir: Path) -> dict[str, Any]:
         return {"sha256": file_sha256(self._file(data_dir))}
 
     def _file(self, data_dir: Path) -> Path:
         return raw_file(data_dir, self.path, "path")
-
-    def _read(self, path: Path, names: Collection[str]) -> dict[str, np.ndarray]:
-        return read_arrays(path, names, self.max_bytes)
 
 
 def _own_name(path: Path, name: str, found: Collection[str]) -> str:
@@ -115,35 +103,27 @@ def _own_name(path: Path, name: str, found: Collection[str]) -> str:
     raise DataError(f"{path} has no array {' or '.join(_NAMES[name])}; {held}")
 
 
-def _inputs(path: Path, name: str, inputs: np.ndarray, channel_axis: str | None) -> np.ndarray:
-    if inputs.ndim == 2:
-        if inputs.dtype.kind not in "biuf":
-            raise DataError(f"{path}: {name} has dtype {inputs.dtype}; features must be numbers")
+def _inputs(path: Path, name: str, inputs: np.ndarray) -> np.ndarray:
+    if inputs.ndim == 2 and inputs.dtype.kind in "biu":
         # Not to float32, which does not tell large numbers apart; that is done once scaled.
-        inputs = inputs if inputs.dtype in (np.float32, np.float64) else inputs.astype(np.float64)
+        inputs = inputs.astype(np.float64)
     elif inputs.ndim == 3:
         inputs = inputs[..., None]
-    elif inputs.ndim == 4:
-        inputs = _channels_last(path, name, inputs, channel_axis)
+    elif inputs.ndim == 4 and inputs.shape[1] in (1, 3):
+        if inputs.shape[3] in (1, 3):
+            raise DataError(
+                f"{path}: {name} has shape {inputs.shape}; the channels may be its second or its "
+                f"last axis: save images larger than 3 pixels"
+            )
+        logger.info("%s: %s has shape %s: channels first", path, name, inputs.shape)
+        inputs = np.moveaxis(inputs, 1, -1)
     try:
         check_inputs(name, inputs)
     except DataError as error:
         raise DataError(f"{path}: {error}") from None
-    # Floating-point images, of any precision.
-    return inputs.astype(np.float32) if inputs.ndim == 4 and inputs.dtype != np.uint8 else inputs
-
-
-def _channels_last(path: Path, name: str, images: np.ndarray, axis: str | None) -> np.ndarray:
-    may_be_first, may_be_last = (images.shape[k] in (1, 3) for k in (1, 3))
-    if axis is None and may_be_first and may_be_last:
-        raise DataError(
-            f"{path}: {name} has shape {images.shape}; the channels may be its second or its last "
-            f"axis: set datasets.<name>.channel_axis to first or last"
-        )
-    if axis == "first" or (axis is None and may_be_first):
-        logger.info("%s: %s has shape %s: channels first", path, name, images.shape)
-        return np.moveaxis(images, 1, -1)
-    return images
+    if inputs.dtype in (np.uint8, np.float32) or (inputs.ndim == 2 and inputs.dtype == np.float64):
+        return inputs
+    return inputs.astype(np.float32 if inputs.ndim == 4 else np.float64)
 
 
 def _labels(path: Path, name: str, arrays: Mapping[str, np.ndarray]) -> np.ndarray:
@@ -167,8 +147,6 @@ def _class_names(path: Path, y_train: str, arrays: Mapping[str, np.ndarray]) -> 
             f"{path}: class_names has shape {names.shape} and dtype {names.dtype}; it must be "
             f"one string a class"
         )
-    if len(np.unique(names)) < len(names):
-        raise DataError(f"{path}: class_names has a name twice: {', '.join(names)}")
     return tuple(str(name) for name in names)
 
 
@@ -177,21 +155,16 @@ def _label_indices(
     name: str,
     arrays: Mapping[str, np.ndarray],
     class_names: tuple[str, ...],
-    y_train: str,
 ) -> np.ndarray:
     labels = _labels(path, name, arrays)
     if labels.dtype.kind != "U" and "class_names" in arrays:
-        wrong = labels[(labels < 0) | (labels >= len(class_names))]
-        if len(wrong):
-            raise DataError(
-                f"{path}: {name} has the label {wrong[0]}, but class_names has "
-                f"{len(class_names)} names: labels must lie in 0 ... {len(class_names) - 1}"
-            )
+        # That they index the classes is checked of every data set.
         return labels.astype(np.int64)
     found, inverse = np.unique(labels, return_inverse=True)
     index = {name: k for k, name in enumerate(class_names)}
     unknown = [str(label) for label in found if str(label) not in index]
     if unknown:
-        known = "class_names" if "class_names" in arrays else y_train
-        raise DataError(f"{path}: {name} has the label {unknown[0]}, which {known} does not have")
+        raise DataError(
+            f"{path}: {name} has the label {unknown[0]}; the classes are {', '.join(class_names)}"
+        )
     return np.array([index[str(label)] for label in found], dtype=np.int64)[inverse]

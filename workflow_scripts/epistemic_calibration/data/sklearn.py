@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from epistemic_calibration.data._download import TIMEOUT, socket_timeout
+from epistemic_calibration.data._download import socket_timeout
 from epistemic_calibration.data._split import stratified_split
 from epistemic_calibration.data.base import DataError, Dataset, DataSource, logger
 from epistemic_calibration.parameters import parameter
@@ -88,7 +88,7 @@ def _fetch(function: Any, folder: Path) -> Any:
     except OSError:
         logger.info("downloading the data of %s to %s", function.__name__, folder)
     try:
-        with socket_timeout(TIMEOUT):
+        with socket_timeout():
             return function(data_home=str(folder), n_retries=1)
     # What a broken download raises has no common base class.
     except Exception as error:

@@ -21,9 +21,8 @@ from epistemic_calibration.data import (
     DataError,
     MissingDataError,
     class_names_of,
-    has_features,
-    has_label_counts,
     label_counts_inventory,
+    make_source,
     raw_inventory,
     task_names,
 )
@@ -187,7 +186,7 @@ class Plan:
         """Return how the latents of a data set are made, where "auto" too is one of the names."""
         block = self.config.datasets[dataset]
         with _naming(dataset):
-            features = has_features(block.source, self.data_dir)
+            features = make_source(block.source).has_features(self.data_dir)
         encoder = block.encoder
         if encoder == "auto":
             encoder = "none" if features else "autoencoder"
@@ -214,7 +213,8 @@ class Plan:
     def has_label_counts(self, dataset: str) -> bool:
         """Return whether several labels of each test input of a data set are known."""
         with _naming(dataset):
-            return has_label_counts(self.config.datasets[dataset].source, self.data_dir)
+            source = make_source(self.config.datasets[dataset].source)
+            return source.has_label_counts(self.data_dir)
 
     @cache
     def label_counts_inventory(self, dataset: str) -> dict[str, Any]:
