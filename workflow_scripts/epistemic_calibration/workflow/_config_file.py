@@ -15,7 +15,14 @@ from functools import cache, reduce
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, create_model
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    create_model,
+    model_validator,
+)
 from pydantic_core import PydanticCustomError
 
 from epistemic_calibration.data import available_sources, load_source
@@ -134,6 +141,20 @@ class Entry(Block):
     label: Text | None = Field(None, description="name in tables and figures")
     datasets: Distinct[str] | None = Field(None, description="data sets it runs on; else all")
     more_seeds: Distinct[Seed] | None = Field(None, description="trainings beside `seeds`")
+
+    @model_validator(mode="after")
+    def _of_one_kind(self) -> Entry:
+        kinds = [kind for kind in ("method", "file", "predictions") if getattr(self, kind)]
+        text = ""
+        if len(kinds) > 1:
+            text = f"give one of {' and '.join(kinds)}, not both"
+        elif self.predictions and self.model_extra:
+            text = f"predictions made elsewhere take no {', '.join(self.model_extra)}"
+        elif (self.class_ or self.depends_on) and not self.file:
+            text = "`class` and `depends_on` only where `file` is given"
+        if text:
+            raise PydanticCustomError("kinds", "{text}", {"text": text})
+        return self
 
 
 def _latents() -> type[Block]:

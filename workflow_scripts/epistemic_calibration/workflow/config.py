@@ -15,7 +15,6 @@ from typing import Any, Literal
 import yaml
 from pydantic import Field
 
-from epistemic_calibration import registry
 from epistemic_calibration.latents import available_encoders
 from epistemic_calibration.methods import available_methods, load_method
 from epistemic_calibration.methods._faults import told
@@ -138,14 +137,12 @@ def resolve_config(
     datasets = list(datasets) if isinstance(datasets, Mapping) else []
     faults += _name_faults(datasets, config.get("benchmark"), reserved)
     groups: dict[str, dict[str, Any]] = {"methods": {}, "controls": {}}
-    taken: dict[str, str] = {}
     for group, entries in groups.items():
         given = config.get(group)
         for name, entry in given.items() if isinstance(given, Mapping) else ():
-            key, folded = f"{group}.{name}", str(name).lower()
-            if folded in taken:
-                faults.append(f"{key}: the name is taken by {taken[folded]}")
-            taken[folded] = key
+            key = f"{group}.{name}"
+            if name in groups["methods"]:
+                faults.append(f"{key}: the name is taken by methods.{name}")
             entries[name] = _method_entry(
                 key, entry, datasets, Path(base_dir), faults, check_packages
             )
@@ -165,19 +162,9 @@ def resolve_config(
 
 
 def _name_faults(names: list[str], benchmark: Any, reserved: Collection[str]) -> Iterator[str]:
-    package = "epistemic_calibration.report.tables"
-    suffixes = {registry.load(package, table).SUFFIX for table in registry.available(package)}
-    taken: dict[str, str] = {}
     for name in names:
         if name in reserved:
             yield f"datasets.{name}: the name is reserved; choose another"
-        # Their folders are one where a file system does not tell cases apart.
-        if (other := taken.setdefault(str(name).lower(), name)) != name:
-            yield f"datasets.{name}: the name differs from {other} in case only"
-        # Its tables could be those of another data set.
-        for suffix in sorted({*suffixes, "_comparisons"} - {""}):
-            if str(name).endswith(suffix):
-                yield f"datasets.{name}: a name must not end in {suffix}, as tables do"
     for name in benchmark if isinstance(benchmark, list) else ():
         if name not in names:
             yield f"benchmark: {name!r} is not a data set{suggest(name, names)}"
@@ -202,29 +189,16 @@ def _method_entry(
         for dataset in shown_on
         if dataset not in datasets
     ]
-    kinds = [kind for kind in ("method", "file", "predictions") if getattr(given, kind)]
-    if len(kinds) > 1:
-        faults.append(f"{key}: give one of {' and '.join(kinds)}, not both")
-        return None
+    resolved = {
+        "label": given.label or name,
+        "datasets": shown_on,
+        "more_seeds": given.more_seeds or [],
+    }
     if given.predictions:
-        faults += [
-            f"{key}.{name}: predictions made elsewhere take no parameters"
-            for name in given.model_extra
-        ]
-        label = given.label or name
-        seeds = given.more_seeds or []
-        return MethodEntry(
-            predictions=given.predictions, label=label, datasets=shown_on, more_seeds=seeds
-        )
-    for only, value in (("class", given.class_), ("depends_on", given.depends_on)):
-        if value and not given.file:
-            faults.append(f"{key}.{only}: only where `file` is given")
+        return MethodEntry(predictions=given.predictions, **resolved)
     implementation, own = given.method or name, given.file and base_dir / given.file
     if own:
         implementation = given.file + (f"::{given.class_}" if given.class_ else "")
-        for file in given.depends_on or ():
-            if not (base_dir / file).is_file() and not (base_dir / file).is_dir():
-                faults.append(f"{key}.depends_on: no such file or folder: {file}")
     elif implementation not in available_methods():
         names = available_methods()
         faults.append(
@@ -232,12 +206,9 @@ def _method_entry(
             f"{', '.join(names)}, or `file: path/to/method.py`"
         )
         return None
-    resolved = {
+    resolved |= {
         "implementation": implementation,
         "depends_on": given.depends_on or [],
-        "label": given.label or name,
-        "datasets": shown_on,
-        "more_seeds": given.more_seeds or [],
         "parameters": given.model_extra,
     }
     before = len(faults)

@@ -288,31 +288,24 @@ class Plan:
         return found
 
     def made_by(self, stage: str, **where: Any) -> dict[str, str]:
-        """Return a job, by its name the fingerprint of its spec."""
-        name, made_from = self._named(stage, tuple(sorted(where.items())))
+        """Return a job, by its name the fingerprint of its spec, which its receipt carries."""
+        name, _, made_from = self._job(stage, **{key: str(where[key]) for key in where})
         return {name: made_from}
-
-    def fingerprint(self, stage: str, **where: Any) -> str:
-        """Return the fingerprint of a job's spec, which its receipt carries."""
-        return self._named(stage, tuple(sorted(where.items())))[1]
 
     def spec(self, stage: str, **where: Any) -> dict[str, Any]:
         """Return the spec of a job: everything that determines its outputs."""
-        return self._spec(stage, tuple(sorted((n, str(v)) for n, v in where.items())))
+        return self._job(stage, **{key: str(where[key]) for key in where})[1]
 
+    @cache
     def write_spec(self, stage: str, **where: Any) -> str:
         """Write the spec of a job, unless it is there, and return its path.
 
         Its time says whether the job's outputs are those that it asks for: it is in the distant
         past if they are, and now if they are not, which makes them older than an input of theirs.
         """
-        return self._write_spec(stage, tuple(sorted((n, str(v)) for n, v in where.items())))
-
-    @cache
-    def _write_spec(self, stage: str, items: tuple[tuple[str, str], ...]) -> str:
-        spec = self._spec(stage, items)
-        name, made_from = job_name(stage, dict(items)), fingerprint(spec)
-        self.asked[name] = (stage, dict(items))
+        where = {key: str(where[key]) for key in where}
+        name, spec, made_from = self._job(stage, **where)
+        self.asked[name] = (stage, where)
         path = self.base_dir / spec_path(name)
         text = json.dumps(spec, sort_keys=True, indent=1, allow_nan=False) + "\n"
         if not path.is_file() or path.read_text(encoding="utf-8", errors="replace") != text:
@@ -321,16 +314,11 @@ class Plan:
         return spec_path(name)
 
     @cache
-    def _named(self, stage: str, items: tuple[tuple[str, Any], ...]) -> tuple[str, str]:
-        texts = tuple((name, str(value)) for name, value in items)
-        return job_name(stage, dict(texts)), fingerprint(self._spec(stage, texts))
-
-    @cache
-    def _spec(self, stage: str, items: tuple[tuple[str, str], ...]) -> dict[str, Any]:
-        where = dict(items)
+    def _job(self, stage: str, **where: str) -> tuple[str, dict[str, Any], str]:
+        """Return the name, the spec and its fingerprint of a job."""
         made = stages()[stage]
         needs = made.needs(self, **where)
-        return {
+        spec = {
             "format": FORMAT,
             "stage": stage,
             "where": where,
@@ -339,6 +327,7 @@ class Plan:
             "sources": source_hashes(self.base_dir, STAGES / f"{stage}.py", *needs.sources),
             "inputs": needs.inputs,
         }
+        return job_name(stage, where), spec, fingerprint(spec)
 
 
 @contextmanager
