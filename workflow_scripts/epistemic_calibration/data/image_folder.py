@@ -55,16 +55,6 @@ class ImageFolder(DataSource):
         "must be of one kind",
     )
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        size = self.image_size
-        if size is not None and not isinstance(size, int):
-            size = tuple(size)
-            if len(size) != 2 or not all(isinstance(n, int) and n > 0 for n in size):
-                raise ValueError(
-                    f"datasets.<name>.image_size: {list(size)!r} is not [height, width]"
-                )
-
     def load(self, data_dir: Path) -> Dataset:
         folder = self._folder(data_dir)
         classes = {part: _class_folders(folder, part) for part in ("train", "test")}
@@ -131,8 +121,7 @@ def _class_faults(classes: Mapping[str, Sequence[str]]) -> list[str]:
     for one, other in (("train", "test"), ("test", "train")):
         lacking = sorted(set(classes[one]) - set(classes[other]))
         if lacking:
-            words = "class" if len(lacking) == 1 else f"{len(lacking)} classes"
-            faults.append(f"{words} {_first(lacking)} in {one}/, but not in {other}/")
+            faults.append(f"class {_first(lacking)} in {one}/, but not in {other}/")
     return faults
 
 
@@ -151,12 +140,8 @@ def _image_files(folder: Path, part: str, name: str, faults: list[str]) -> list[
     if not files:
         faults.append(f"{where} has no image files")
     if others:
-        logger.warning(
-            "%s: %d files are no images (%s)",
-            folder / where,
-            len(others),
-            _first([Path(path).name for path in others]),
-        )
+        names = _first([Path(path).name for path in others])
+        logger.warning("%s: %d files are no images (%s)", folder / where, len(others), names)
     return files
 
 
@@ -167,9 +152,9 @@ class _Reader:
     folder: Path
     size: tuple[int, int] | None
     channels: int | None
-    #: Files by their size, and by their number of channels, where the configuration says none.
+    #: Files by their size, and by their kind, where the configuration says none.
     sizes: dict[tuple[int, int], list[str]] = field(default_factory=dict)
-    kinds: dict[int, list[str]] = field(default_factory=dict)
+    kinds: dict[str, list[str]] = field(default_factory=dict)
     unreadable: list[str] = field(default_factory=list)
     deep: list[str] = field(default_factory=list)
 
@@ -190,25 +175,22 @@ class _Reader:
     def faults(self) -> list[str]:
         """Return what is wrong with the files read so far, a line a kind."""
         faults = []
-        if self.unreadable:
-            words = _of_files(self.unreadable, "cannot", "cannot")
-            faults.append(f"{words} be read as images: {_first(self.unreadable)}")
-        if self.deep:
-            words = _of_files(self.deep, "has", "have")
-            faults.append(f"{words} more than 8 bits a channel: {_first(self.deep)}; convert them")
+        for files, words in (
+            (self.unreadable, "cannot be read as images"),
+            (self.deep, "have more than 8 bits a channel: convert them"),
+        ):
+            if files:
+                faults.append(f"{words}: {_first(files)} ({len(files):,} files)")
         if self.size is None and len(self.sizes) > 1:
-            height, width = max(self.sizes, key=lambda size: len(self.sizes[size]))
-            forms = {f"{h}x{w}": files for (h, w), files in self.sizes.items()}
+            most = list(max(self.sizes, key=lambda size: len(self.sizes[size])))
             faults.append(
-                f"images have {len(self.sizes)} sizes (height x width): {_of_forms(forms)}; set "
-                f"datasets.<name>.image_size to scale all to one, such as "
-                f"image_size: [{height}, {width}]"
+                f"images have {len(self.sizes)} sizes (height, width): {_of_forms(self.sizes)}; "
+                f"set datasets.<name>.image_size to scale all to one, such as image_size: {most}"
             )
         if self.channels is None and len(self.kinds) > 1:
-            forms = {{1: "grey", 3: "colour"}[k]: files for k, files in self.kinds.items()}
             faults.append(
-                f"images are grey and colour: {_of_forms(forms)}; set datasets.<name>.channels to "
-                f"convert all, to grey with channels: 1 or to colour with channels: 3"
+                f"images are grey and colour: {_of_forms(self.kinds)}; set "
+                f"datasets.<name>.channels to convert all, to 1 (grey) or 3 (colour)"
             )
         return faults
 
@@ -222,14 +204,15 @@ class _Reader:
             raise
         # Decoders raise OSError, SyntaxError, ValueError, struct.error and others.
         except Exception as error:
-            self.unreadable.append(f"{name} ({_reason(path, error)})")
+            reason = " ".join(str(error).replace(path, "").split())[:80]
+            self.unreadable.append(f"{name} ({reason or type(error).__name__})")
             return None
         if image.mode[0] in "IF":
-            self.deep.append(f"{name} (mode {image.mode})")
+            self.deep.append(name)
             return None
         size, channels = image.size[::-1], 1 if image.mode in ("1", "L", "LA", "La") else 3
         self.sizes.setdefault(size, []).append(name)
-        self.kinds.setdefault(channels, []).append(name)
+        self.kinds.setdefault({1: "grey", 3: "colour"}[channels], []).append(name)
         mode = "L" if (self.channels or channels) == 1 else "RGB"
         if image.mode != mode:
             image = image.convert(mode)
@@ -247,26 +230,9 @@ def _upright(path: str) -> Image.Image:
         return ImageOps.exif_transpose(image)
 
 
-def _reason(path: str, error: Exception) -> str:
-    from PIL import UnidentifiedImageError
-
-    if Path(path).stat().st_size == 0:
-        return "empty"
-    if isinstance(error, UnidentifiedImageError):
-        return f"none of {', '.join(_FORMATS)}"
-    # Pillow repeats the path.
-    words = str(error).partition(" file ")[0] if path in str(error) else str(error)
-    return " ".join(words.split())[:80] or type(error).__name__
-
-
-def _of_files(files: Sequence[str], one: str, several: str) -> str:
-    return f"1 file {one}" if len(files) == 1 else f"{len(files):,} files {several}"
-
-
-def _of_forms(forms: Mapping[str, Sequence[str]]) -> str:
+def _of_forms(forms: Mapping[Any, Sequence[str]]) -> str:
     most = sorted(forms, key=lambda form: -len(forms[form]))
-    words = [f"{form} ({len(forms[form]):,}: {_first(forms[form])})" for form in most[:_NAMED]]
-    return ", ".join([*words, *(["..."] if len(most) > _NAMED else [])])
+    return ", ".join(f"{form} ({len(forms[form]):,}: {_first(forms[form])})" for form in most)
 
 
 def _first(names: Sequence[str]) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -25,7 +24,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _PARQUET = (".parquet", ".pq")
-_TEXT = re.compile(r".+\.(csv|tsv|txt)(\.(gz|bz2|xz|zip|zst))?")
 #: What a split column may say, and what it means; validation rows are left out, since a
 #: benchmark chooses nothing by them.
 _PARTS = {
@@ -51,11 +49,6 @@ class Table(DataSource):
 
     The test set is another table (``test_path``), the rows that a column says (``split``), or a
     part of the rows drawn at random, with the classes in their proportions (``test_fraction``).
-
-    Raises
-    ------
-    ValueError
-        If two of these are given, or a key has a wrong value.
     """
 
     path: str = parameter(min_length=1, description="the table; relative paths start at data_dir")
@@ -102,8 +95,6 @@ class Table(DataSource):
             )
         if self.columns is not None and self.drop is not None:
             raise ValueError("datasets.<name>.drop: give the features by columns or drop, not both")
-        if self.separator is not None and len(self.separator) != 1:
-            raise ValueError(f"datasets.<name>.separator: {self.separator!r} is no one character")
         if self.annotations is not None:
             raise ValueError(
                 "datasets.<name>.annotations: a table takes none, since how it is encoded is "
@@ -201,13 +192,13 @@ class Table(DataSource):
         return frame, parts
 
     def _read(self, path: Path, needed: list[str], wanted: list[str] | None) -> pd.DataFrame:
-        parquet = self._read_parquet(path) if self._is_parquet(path) else None
+        parquet = self._read_parquet(path) if path.suffix.lower() in _PARQUET else None
         names = self._column_names(path) if parquet is None else list(parquet.columns)
         for key, name in zip(("label", "split"), needed, strict=False):
             if name not in names:
                 raise DataError(
                     f"{path} has no column {name!r} (config key datasets.<name>.{key}); it has "
-                    f"{_listed(names)}{self._other_separator(names)}"
+                    f"{', '.join(names)}{self._other_separator(names)}"
                 )
         if parquet is None:
             frame = self._read_text(path, names, wanted)
@@ -224,18 +215,6 @@ class Table(DataSource):
                 f"{len(frame):,} rows, first in row {first}: fill it in or take the rows out"
             )
         return frame.assign(**{self.label: labels})
-
-    def _is_parquet(self, path: Path) -> bool:
-        name = path.name.lower()
-        if not name.endswith(_PARQUET) and not _TEXT.fullmatch(name):
-            raise DataError(
-                f"{path}: a table is a file .csv, .tsv, .txt (also with .gz, .bz2, .xz, .zip, "
-                f".zst), or .parquet"
-            )
-        return name.endswith(_PARQUET)
-
-    def _separator(self, path: Path) -> str:
-        return self.separator or ("\t" if ".tsv" in path.suffixes else ",")
 
     def _other_separator(self, names: list[str]) -> str:
         likely = [mark for mark in (";", "\t", "|", ",") if len(names) == 1 and mark in names[0]]
@@ -288,7 +267,7 @@ class Table(DataSource):
         try:
             return pd.read_csv(
                 path,
-                sep=self._separator(path),
+                sep=self.separator or ("\t" if ".tsv" in path.suffixes else ","),
                 skipinitialspace=True,
                 encoding="utf-8-sig",
                 **options,
@@ -307,10 +286,6 @@ class Table(DataSource):
 def _unreadable(path: Path, error: Exception) -> DataError:
     reason = " ".join(str(error).split()).rpartition("error: ")[2][:200]
     return DataError(f"{path} cannot be read as a table: {reason or type(error).__name__}")
-
-
-def _listed(names: list[str]) -> str:
-    return ", ".join([*names[:10], *([f"... ({len(names)} columns)"] if len(names) > 10 else [])])
 
 
 def _said_by(column: pd.Series, path: Path, name: str) -> dict[str, np.ndarray]:
