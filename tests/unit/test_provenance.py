@@ -1,6 +1,5 @@
 """Fingerprints depend on content alone; a receipt speaks for whole files made as asked, or none."""
 
-import builtins
 import json
 import platform
 import sys
@@ -11,7 +10,7 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_info
 
-from epistemic_calibration.files import read_npz, write_text
+from epistemic_calibration.files import write_text
 from epistemic_calibration.report.warning_text import unlike
 from epistemic_calibration.workflow.provenance import (
     StaleResultError,
@@ -180,17 +179,3 @@ def test_the_device_is_told_where_networks_ran(monkeypatch):
     gpu = SimpleNamespace(is_initialized=lambda: True, get_device_name=lambda: "A GPU")
     monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(cuda=gpu))
     assert made_with()["device"] == ["A GPU"]
-
-
-@pytest.mark.fault
-def test_a_file_that_must_not_be_read_is_no_damaged_one(result, monkeypatch):
-    def refused(*_, **__):
-        raise PermissionError(13, "Permission denied", TABLE)
-
-    monkeypatch.setattr(builtins, "open", refused)
-    for name in ("read_text", "read_bytes"):
-        monkeypatch.setattr(Path, name, refused)
-    monkeypatch.setattr(np, "load", refused)
-    for read in (read_receipt, read_spec, read_npz):
-        with pytest.raises(PermissionError, match="Permission denied"):
-            read(TABLE)

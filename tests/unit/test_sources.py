@@ -1,7 +1,6 @@
 """The declared sources of a job are the ones it really runs, and only their code counts."""
 
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -18,7 +17,6 @@ from epistemic_calibration.workflow.sources import (
     check_sources,
     code_hash,
     files_below,
-    is_of_the_environment,
     source_files,
     source_hashes,
 )
@@ -91,13 +89,6 @@ def test_the_machinery_is_no_source_of_any_stage():
         declared = names(source_files(STAGES / f"{stage}.py"))
         assert f"stages/{stage}.py" in declared
         assert not [name for name in declared if "/workflow/" in name], stage
-
-
-def test_a_script_tells_its_arguments():
-    command = [sys.executable, str(STAGES / "neighbors.py"), "--help"]
-    environment = {**os.environ, "PYTHONPATH": str(SCRIPTS)}
-    done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
-    assert {"--spec", "--latents", "--neighbors"} <= set(done.stdout.split())
 
 
 def test_type_checking_imports_do_not_count(tmp_path):
@@ -233,10 +224,3 @@ def test_hidden_files_and_bytecode_are_not_among_those_of_a_folder(tmp_path):
         (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / path).write_text("")
     assert files_below(tmp_path) == [tmp_path / "a" / "c.csv", tmp_path / "b.py"]
-
-
-def test_what_is_of_the_environment(tmp_path):
-    # Of the standard library, installed here, and installed for another Python.
-    for path in (os.__file__, pytest.__file__, "/somewhere/site-packages/mine.py"):
-        assert is_of_the_environment(Path(path).resolve())
-    assert not is_of_the_environment(tmp_path / "mine.py")

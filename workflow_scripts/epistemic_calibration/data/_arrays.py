@@ -63,7 +63,7 @@ def read_arrays(
             )
         with np.load(path, allow_pickle=False) as file:
             return {name: file[name] for name in wanted}
-    except (DataError, PermissionError):
+    except DataError:
         raise
     except Exception as error:
         raise _unreadable(path, error) from None
@@ -76,7 +76,7 @@ def read_array(path: Path) -> np.ndarray:
             if _read_header(file)[1].hasobject:
                 raise DataError(_objects(str(path)))
         return np.load(path, allow_pickle=False)
-    except (DataError, PermissionError):
+    except DataError:
         raise
     except Exception as error:
         raise _unreadable(path, error, "numpy.save") from None

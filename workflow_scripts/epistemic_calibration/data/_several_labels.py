@@ -188,7 +188,7 @@ def read_labels_of_people(
     path = _file(given, kind, data_dir)
     try:
         values = _read(path, kind, class_names)
-    except (DataError, PermissionError):
+    except DataError:
         raise
     except Exception as error:
         raise DataError(f"{path} cannot be read ({error})") from error

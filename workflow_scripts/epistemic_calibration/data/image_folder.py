@@ -200,8 +200,6 @@ class _Reader:
         name = Path(path).relative_to(self.folder).as_posix()
         try:
             image = _upright(path)
-        except PermissionError:
-            raise
         # Decoders raise OSError, SyntaxError, ValueError, struct.error and others.
         except Exception as error:
             reason = " ".join(str(error).replace(path, "").split())[:80]

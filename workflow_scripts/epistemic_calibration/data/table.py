@@ -238,8 +238,6 @@ class Table(DataSource):
                 f"{path}: reading Parquet needs pyarrow, which is not installed: install it, or "
                 f"save a .csv"
             ) from None
-        except PermissionError:
-            raise
         # A broken file raises what the library behind pandas does.
         except Exception as error:
             raise _unreadable(path, error) from None
@@ -276,8 +274,6 @@ class Table(DataSource):
             raise DataError(f"{path} is empty") from None
         except UnicodeDecodeError:
             raise DataError(f"{path} is no text in UTF-8: save it so") from None
-        except PermissionError:
-            raise
         # Of a broken archive or a line with other columns; the classes have no common base.
         except Exception as error:
             raise _unreadable(path, error) from None

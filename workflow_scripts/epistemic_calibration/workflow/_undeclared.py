@@ -10,10 +10,11 @@ from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any
 
-from epistemic_calibration.workflow.sources import SCRIPTS, is_of_the_environment
+from epistemic_calibration.workflow.sources import SCRIPTS
 
-#: Folders of the operating system, whose files belong to no user.
+#: Folders of the operating system and of Python, whose files belong to no user.
 _SYSTEM = ("/bin", "/dev", "/etc", "/lib", "/lib64", "/proc", "/run", "/sys", "/usr", "/var")
+_SYSTEM += (sys.prefix, sys.base_prefix)
 
 
 @contextlib.contextmanager
@@ -41,17 +42,10 @@ def undeclared_files(declared: Collection[Path]) -> Iterator[set[Path]]:
 
 
 def _is_of_a_user(path: Path) -> bool:
-    if path.is_relative_to(Path.cwd()):
-        path_parts = path.relative_to(Path.cwd()).parts
-        if path_parts[0] == "results":
-            return False
-    else:
-        path_parts = path.parts
-        if path.is_relative_to(Path(tempfile.gettempdir()).resolve()):
-            return False
-    return not (
-        path.is_relative_to(SCRIPTS)
-        or is_of_the_environment(path)
-        or any(path.is_relative_to(folder) for folder in _SYSTEM)
-        or any(part.startswith(".") or part == "__pycache__" for part in path_parts)
+    own = path.is_relative_to(Path.cwd())
+    parts = path.relative_to(Path.cwd()).parts if own else path.parts
+    folders = (SCRIPTS, *_SYSTEM, Path.cwd() / "results", *([] if own else [tempfile.gettempdir()]))
+    return not any(path.is_relative_to(Path(folder).resolve()) for folder in folders) and not any(
+        part.startswith(".") or part in ("__pycache__", "site-packages", "dist-packages")
+        for part in parts
     )

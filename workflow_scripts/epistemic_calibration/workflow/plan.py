@@ -66,7 +66,7 @@ class Encoding(NamedTuple):
 
 
 class UnavailableDatasetError(ValueError):
-    """The raw data of a data set are not there, or must not be read."""
+    """The raw data of a data set are not there."""
 
 
 class Plan:
@@ -96,7 +96,7 @@ class Plan:
 
     @cached_property
     def unavailable(self) -> dict[str, str]:
-        """Data sets whose raw data are not there or must not be read: why, by name."""
+        """Data sets whose raw data are not there: why, by name."""
         found = {}
         for dataset in self.config.datasets:
             try:
@@ -336,8 +336,6 @@ def _naming(dataset: str) -> Iterator[None]:
     try:
         yield
     except (DataError, ValueError, OSError) as error:
-        text = f"{error.filename}: {error.strerror}" if isinstance(error, OSError) else str(error)
-        unavailable = isinstance(error, MissingDataError | PermissionError)
-        raise (UnavailableDatasetError if unavailable else ValueError)(
-            f"datasets.{dataset}: {text.replace('datasets.<name>', f'datasets.{dataset}')}"
-        ) from error
+        kind = UnavailableDatasetError if isinstance(error, MissingDataError) else ValueError
+        text = str(error).replace("datasets.<name>", f"datasets.{dataset}")
+        raise kind(f"datasets.{dataset}: {text}") from error

@@ -150,8 +150,6 @@ def read_spec(path: str | Path) -> dict[str, Any]:
     """Read a spec."""
     try:
         return json.loads(Path(path).read_text(encoding="utf-8"))
-    except PermissionError:
-        raise
     except (OSError, ValueError) as error:
         raise StaleResultError(f"{path} cannot be read ({error}). Run snakemake again") from error
 
@@ -195,8 +193,6 @@ def read_receipt(job: str, base_dir: str | Path = ".") -> dict[str, Any] | None:
     try:
         receipt = json.loads(Path(base_dir, receipt_path(job)).read_bytes())
         return receipt if receipt.keys() >= _RECEIPT else None
-    except PermissionError:
-        raise
     except (OSError, ValueError, AttributeError):
         return None
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import hashlib
 import os
-import sys
 from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
@@ -20,8 +19,6 @@ STAGES = SCRIPTS / "stages"
 _MACHINERY = _PACKAGE / "workflow"
 #: Changed by hand when the machinery writes results that older code could not have written.
 FORMAT = 1
-# Of Python, and of the environment that it runs in.
-_PYTHON = (Path(sys.prefix).resolve(), Path(sys.base_prefix).resolve())
 
 
 @cache
@@ -76,12 +73,6 @@ def files_below(folder: Path) -> list[Path]:
             part.startswith(".") or part == "__pycache__" for part in path.relative_to(folder).parts
         )
     )
-
-
-def is_of_the_environment(path: Path) -> bool:
-    """Return whether a resolved path lies in Python or its libraries."""
-    installed = {"site-packages", "dist-packages"} & set(path.parts)
-    return bool(installed) or any(path.is_relative_to(root) for root in _PYTHON)
 
 
 def _name(path: Path, base_dir: Path) -> str:
