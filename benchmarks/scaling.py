@@ -1,9 +1,9 @@
-"""Measure how the workflow grows: tasks, members, images and cores; scoring; planning.
+"""Measure how the workflow grows.
 
-    python benchmarks/scaling.py [wall | scoring | planning]
+    python benchmarks/scaling.py [scoring | planning]
 
-``wall`` times fits of the deep ensemble; ``scoring`` the job that scores one task of up to a
-million samples; ``planning`` a dry run of up to some 10,000 jobs.
+``scoring`` times the job that scores one task of up to a million samples; ``planning`` a dry run
+of up to some 10,000 jobs.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from __future__ import annotations
 import contextlib
 import json
 import re
-import shutil
 import sys
 import tempfile
 from concurrent.futures import ProcessPoolExecutor
@@ -23,14 +22,10 @@ import pandas as pd
 from measure import (
     arguments,
     measure,
-    n_cores,
     new_project,
-    npz_block,
     read_config,
-    read_images,
     snakemake,
     write_config,
-    write_images,
 )
 
 from epistemic_calibration.files import write_npz, write_text
@@ -47,9 +42,8 @@ SCORING_LIMIT, PLANNING_LIMIT = 8 * 1024, 15
 
 def main() -> None:
     parser = arguments(__doc__.splitlines()[0])
-    sections = {"wall": wall, "scoring": scoring, "planning": planning}
+    sections = {"scoring": scoring, "planning": planning}
     parser.add_argument("sections", nargs="*", metavar="SECTION", help=f"of {', '.join(sections)}")
-    parser.add_argument("--dataset", default="mnist", help="of the configuration, for `wall`")
     args = parser.parse_args()
     for name in args.sections:
         if name not in sections:
@@ -66,62 +60,6 @@ def main() -> None:
         path = args.output / f"scaling_{name}.csv"
         table.to_csv(path, index=False)
         print(f"{table.to_string(index=False, float_format='{:.2f}'.format)}\n\n-> {path}\n")
-
-
-def wall(config, args, folder):
-    cores = n_cores(args.cores)
-    base = {"tasks": 4, "members": 10, "train": 10_000, "cores": cores}
-    images = read_images(config, args.dataset, 40_000, 2_000)
-    axes = {
-        "tasks": [n for n in (1, 2, 4, 8) if n <= len(images.class_names)],
-        "members": [5, 10, 20, 40],
-        "train": [n for n in (10_000, 20_000, 40_000) if n <= len(images.x_train)],
-        "cores": sorted({1, *(2**k for k in range(1, 8) if 2**k <= cores), cores}),
-    }
-    print(f"# Deep ensemble of {args.dataset} from latents to scores; else {base}, 20 epochs\n")
-    data = folder / "images.npz"
-    write_images(data, images)
-    rows = []
-    for axis, values in axes.items():
-        for value in values:
-            case = {**base, axis: value}
-            project = _latents(config, args.dataset, images, data, case, folder)
-            shutil.rmtree(project / "results" / args.dataset / "seed0" / "hypotheses", True)
-            shutil.rmtree(project / "results" / args.dataset / "seed0" / "scores", True)
-            used = measure(
-                snakemake(
-                    *("--cores", str(case["cores"])),
-                    f"results/{args.dataset}/seed0/scores/deep_ensemble.csv",
-                ),
-                cwd=project,
-            )
-            rows.append({"varied": axis, **case, "wall s": used.wall, "CPU s": used.cpu})
-    return pd.DataFrame(rows)
-
-
-def _latents(config, dataset, images, data, case, folder):
-    """Return a project with the latents of a case; those of one size are made once."""
-    block = npz_block(config["datasets"][dataset], data, images.class_names[: case["tasks"]])
-    config = {
-        **config,
-        "benchmark": [dataset],
-        "datasets": {dataset: {**block, "max_train": case["train"]}},
-        "seeds": [0],
-        "device": "cpu",
-        "methods": {
-            "deep_ensemble": {"n_members": case["members"], "n_epochs": 20, "min_steps": 1}
-        },
-        "controls": {},
-    }
-    config["autoencoder"] = {**config["autoencoder"], "n_epochs": 1, "min_steps": 1}
-    project = folder / f"train{case['train']}"
-    if project.is_dir():
-        write_config(project, config)
-    else:
-        new_project(project, config)
-        latents = f"results/{dataset}/seed0/latents.npz"
-        measure(snakemake("--cores", str(case["cores"]), latents), cwd=project)
-    return project
 
 
 def scoring(config, args, folder):

@@ -5,7 +5,7 @@ import shutil
 
 import numpy as np
 import pytest
-from PIL import EpsImagePlugin, Image
+from PIL import Image
 
 from epistemic_calibration.data import DataError, class_names_of, load_dataset, raw_inventory
 from epistemic_calibration.data.image_folder import _FORMATS
@@ -73,23 +73,6 @@ def test_formats_and_conversions(pictures, tmp_path):
     assert small.x_train[:, 0, 0, 0].tolist() == colour.x_train[:, 0, 0, 0].tolist()
 
 
-@pytest.mark.fault
-@pytest.mark.parametrize("name", ["more.png", "more.eps"])
-def test_an_eps_file_is_refused_and_starts_no_program(pictures, tmp_path, monkeypatch, name):
-    programs = tmp_path / "bin"
-    programs.mkdir()
-    (programs / "gs").write_text(f"#!/bin/sh\ntouch {tmp_path / 'started'}\n")
-    (programs / "gs").chmod(0o755)
-    monkeypatch.setenv("PATH", f"{programs}{os.pathsep}{os.environ['PATH']}")
-    Image.new("RGB", (5, 6)).save(tmp_path / "x.eps")
-    (tmp_path / "x.eps").rename(pictures / "train" / "Cat" / name)
-    # Pillow looks for the program once.
-    monkeypatch.setattr(EpsImagePlugin, "gs_binary", None)
-    with pytest.raises(DataError, match=rf"train/Cat/{name} \(cannot identify"):
-        load_folder(tmp_path)
-    assert not (tmp_path / "started").exists()
-
-
 @pytest.mark.parametrize("kind", _FORMATS)
 def test_every_format_that_is_named_is_read(tmp_path, kind):
     Image.init()
@@ -99,19 +82,6 @@ def test_every_format_that_is_named_is_read(tmp_path, kind):
             (tmp_path / "pictures" / part / name).mkdir(parents=True)
             Image.new("RGB", (16, 16)).save(tmp_path / "pictures" / part / name / f"x{end}", kind)
     assert load_folder(tmp_path).x_test.shape == (2, 16, 16, 3)
-
-
-def test_jpeg_pixels_are_those_of_pillow(tmp_path):
-    rng = np.random.default_rng(0)
-    for part in ("train", "test"):
-        for name in ("a", "b"):
-            (tmp_path / "pictures" / part / name).mkdir(parents=True)
-            pixels = rng.integers(0, 256, (8, 8), dtype=np.uint8)
-            Image.fromarray(pixels).save(tmp_path / "pictures" / part / name / "x.jpg")
-    loaded = load_folder(tmp_path)
-    assert loaded.x_test.shape == (2, 8, 8, 1)
-    with Image.open(tmp_path / "pictures" / "test" / "b" / "x.jpg") as image:
-        assert np.array_equal(loaded.x_test[1, :, :, 0], np.asarray(image))
 
 
 def delete(path):

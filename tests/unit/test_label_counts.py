@@ -292,13 +292,6 @@ def test_the_file_of_cifar10n_is_read_and_nothing_in_it_is_run(tmp_path, monkeyp
         PUBLISHED["cifar10n"].load(tmp_path)
 
 
-def test_published_sets_name_their_licence_and_are_pinned():
-    for published in PUBLISHED.values():
-        assert published.licence and published.reference
-        assert published.sha256 or published.n_bytes
-        assert published.url.startswith("https://")
-
-
 @pytest.mark.fault
 @pytest.mark.parametrize("suffix", ["npy", "npz"])
 def test_nobody_is_told_to_unpickle(tmp_path, suffix):
@@ -316,14 +309,3 @@ def test_nobody_is_told_to_unpickle(tmp_path, suffix):
     with pytest.raises(DataError, match=rf"counts\.{suffix} cannot be read") as error:
         load(config, tmp_path)
     assert "allow_pickle" not in str(error.value)
-
-
-def test_counts_of_an_array_of_labels_of_two_classes_have_two_columns(tmp_path):
-    # Two classes are one task, and both are counted.
-    y = np.arange(N_TEST) % 2
-    arrays = {"x_train": np.eye(N_TEST), "y_train": y, "x_test": np.eye(N_TEST), "y_test": y}
-    np.savez(tmp_path / "raw.npz", **arrays)
-    counts = np.stack([3 - 2 * y, 1 + 2 * y], axis=1)
-    np.save(tmp_path / "counts.npy", counts)
-    _, loaded = load({**NPZ, "label_counts": "counts.npy"}, tmp_path)
-    assert np.array_equal(loaded, counts)

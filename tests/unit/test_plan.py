@@ -289,28 +289,3 @@ def test_a_data_set_that_is_not_there_is_told_from_one_that_is_wrong():
     encoded = {"latents": {"encoder": "pca"}}
     with pytest.raises(ValueError, match=r"datasets\.wine\.latents\.encoder"):
         _ = plan(lambda c: c["datasets"]["wine"].update(encoded)).unavailable
-
-
-def imported(config):
-    pattern = "{dataset}-{seed}-{task}.npz"
-    config["methods"]["mine"] = {"predictions": pattern, "datasets": ["digits"]}
-    config["datasets"]["digits"]["tasks"] = ["0", "3"]
-    config["seeds"] = [0, 1]
-
-
-def test_methods_are_fitted_here_or_imported(tmp_path):
-    planned = plan(imported, tmp_path)
-    assert planned.imported == ["mine"]
-    assert "eknn" in planned.fitted and "mine" not in planned.fitted
-    assert planned.fit_stage("mine") == "predictions"
-    assert planned.fit_stage("eknn") == "hypotheses"
-
-
-def test_the_file_of_a_method_is_the_project_s_or_in_the_working_folder(tmp_path):
-    example = (ROOT / "workflow_scripts/epistemic_calibration/methods/base_rate.py").read_text()
-    (tmp_path / "mine.py").write_text(example)
-    planned = plan(lambda c: c["methods"].update(mine={"file": "mine.py"}), tmp_path)
-    assert planned.method_source("mine") == tmp_path / "mine.py"
-    assert planned.method_source("eknn").samefile(
-        ROOT / "workflow_scripts/epistemic_calibration/methods/eknn.py"
-    )

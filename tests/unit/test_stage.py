@@ -212,12 +212,6 @@ def test_warnings_of_a_job_and_of_those_before_are_in_its_receipt_and_counted(fo
     ]
 
 
-@pytest.mark.fault
-def test_a_setting_that_the_stage_does_not_have_is_refused(folder):
-    assert folder.run(folder.spec(settings={"factr": 3.0})) == 1
-    assert "factr" in folder.last()
-
-
 def test_threads_are_those_of_the_spec(folder):
     folder.write_script("print('threads:', os.environ['OMP_NUM_THREADS'])")
     assert folder.run(folder.spec(threads=3)) == 0
