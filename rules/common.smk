@@ -14,6 +14,7 @@ if set("{}") & set(str(workflow.basedir)):
     raise WorkflowError(f"{workflow.basedir}: the project's path must not have braces in it")
 sys.path.insert(0, str(Path(workflow.basedir) / "workflow_scripts"))
 
+from epistemic_calibration.data import has_label_counts
 from epistemic_calibration.latents import load_encoder
 from epistemic_calibration.registry import available, load
 from epistemic_calibration.workflow.closing import closing_text

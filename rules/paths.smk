@@ -26,7 +26,7 @@ def table_inputs(dataset):
 
 def label_counts_file(wildcards):
     """The label counts of a data set, where there are several labels of each test input."""
-    if not plan.has_label_counts(wildcards.dataset):
+    if not plan.of_source(has_label_counts, wildcards.dataset):
         return []
     return f"results/{wildcards.dataset}/label_counts.npz"
 

@@ -135,7 +135,7 @@ def test_a_key_chooses_among_the_classes_of_a_file(resolved, tmp_path):
     config = resolved(content, **{"class": "Other"})
     assert config.methods["mine"].label == "Other"
     plan = Plan(config, tmp_path)
-    assert plan.method_source("mine") == tmp_path / "mine.py"
+    assert plan.method_sources("mine")[0] == tmp_path / "mine.py"
     where = {"dataset": "digits", "seed": 0, "method": "mine"}
     implementation = plan.spec("hypotheses", **where)["settings"]["implementation"]
     assert implementation == "mine.py::Other"

@@ -13,11 +13,12 @@ class Settings:
 
 
 def needs(plan, dataset):
+    from epistemic_calibration.data import raw_inventory
     from epistemic_calibration.registry import module_path
 
     # What only the scores depend on must not fit anything again.
     source = {**plan.config.datasets[dataset].source, "label_counts": None}
-    settings = Settings(source=source, inventory=plan.raw_inventory(dataset))
+    settings = Settings(source=source, inventory=plan.of_source(raw_inventory, dataset))
     # What a job loads by name.
     loaded = [source["source"], *(["_several_labels"] if source["annotations"] else [])]
     return Needs(

@@ -13,10 +13,12 @@ class Settings:
 
 
 def needs(plan, dataset):
+    from epistemic_calibration.data import label_counts_inventory
     from epistemic_calibration.registry import module_path
 
     source = plan.config.datasets[dataset].source
-    settings = Settings(source=source, inventory=plan.label_counts_inventory(dataset))
+    inventory = plan.of_source(label_counts_inventory, dataset)
+    settings = Settings(source=source, inventory=inventory)
     return Needs(
         settings,
         {"labels": plan.made_by("images", dataset=dataset)},

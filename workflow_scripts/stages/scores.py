@@ -13,11 +13,12 @@ class Settings:
 
 
 def needs(plan, dataset, seed, method):
+    from epistemic_calibration.data import has_label_counts
     from epistemic_calibration.registry import registered_files
 
     fitted = plan.fit_stage(method)
     counts = {}
-    if plan.has_label_counts(dataset):
+    if plan.of_source(has_label_counts, dataset):
         counts = plan.made_by("label_counts", dataset=dataset)
     return Needs(
         Settings(tasks=list(plan.tasks(dataset)), scores=plan.score_settings(dataset)),

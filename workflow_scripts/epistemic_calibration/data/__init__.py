@@ -37,6 +37,8 @@ __all__ = [
     "MissingDataError",
     "available_sources",
     "class_names_of",
+    "has_features",
+    "has_label_counts",
     "label_counts_inventory",
     "load_dataset",
     "load_label_counts",
@@ -144,6 +146,16 @@ def class_names_of(source_config: Mapping[str, Any], data_dir: str | Path) -> tu
     names = make_source(source_config).class_names(Path(data_dir))
     check_class_names(names)
     return names
+
+
+def has_features(source_config: Mapping[str, Any], data_dir: str | Path) -> bool:
+    """Return whether inputs are features, (n_samples, n_features), not images."""
+    return make_source(source_config).has_features(Path(data_dir))
+
+
+def has_label_counts(source_config: Mapping[str, Any], data_dir: str | Path) -> bool:
+    """Return whether several labels of each test input are known, without reading them."""
+    return make_source(source_config).has_label_counts(Path(data_dir))
 
 
 def raw_inventory(source_config: Mapping[str, Any], data_dir: str | Path) -> dict[str, Any]:

@@ -11,8 +11,7 @@ import importlib.util
 import json
 import os
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -21,9 +20,7 @@ from epistemic_calibration.data import (
     DataError,
     MissingDataError,
     class_names_of,
-    label_counts_inventory,
-    make_source,
-    raw_inventory,
+    has_features,
     task_names,
 )
 from epistemic_calibration.files import write_text
@@ -153,16 +150,12 @@ class Plan:
         """Names of the methods whose predictions were made elsewhere."""
         return [name for name, entry in self.entries.items() if entry.predictions]
 
-    def method_source(self, method: str) -> Path:
-        """Return the file that defines a method."""
-        implementation = self.entries[method].implementation
-        path = method_path(implementation)
-        return self.base_dir / path if user_file(implementation) else path
-
     def method_sources(self, method: str) -> list[Path]:
         """Return the file that defines a method, and those that its entry lists beside it."""
-        found = [self.method_source(method)]
-        for name in self.entries[method].depends_on:
+        entry = self.entries[method]
+        path = method_path(entry.implementation)
+        found = [self.base_dir / path if user_file(entry.implementation) else path]
+        for name in entry.depends_on:
             path = self.base_dir / name
             found += files_below(path) if path.is_dir() else [path]
         return found
@@ -176,17 +169,20 @@ class Plan:
         }
 
     @cache
-    def class_names(self, dataset: str) -> tuple[str, ...]:
-        """Return the classes of a data set, without loading its inputs."""
-        with _naming(dataset):
-            return tuple(class_names_of(self.config.datasets[dataset].source, self.data_dir))
+    def of_source(self, function: Callable[[dict[str, Any], Path], Any], dataset: str) -> Any:
+        """Return what a function of `epistemic_calibration.data` says of a data set's source."""
+        try:
+            return function(self.config.datasets[dataset].source, self.data_dir)
+        except (DataError, ValueError, OSError) as error:
+            kind = UnavailableDatasetError if isinstance(error, MissingDataError) else ValueError
+            text = str(error).replace("datasets.<name>", f"datasets.{dataset}")
+            raise kind(f"datasets.{dataset}: {text}") from error
 
     @cache
     def encoding(self, dataset: str) -> Encoding:
         """Return how the latents of a data set are made, where "auto" too is one of the names."""
         block = self.config.datasets[dataset]
-        with _naming(dataset):
-            features = make_source(block.source).has_features(self.data_dir)
+        features = self.of_source(has_features, dataset)
         encoder = block.encoder
         if encoder == "auto":
             encoder = "none" if features else "autoencoder"
@@ -204,31 +200,13 @@ class Plan:
         return Encoding(encoder, parameters, scaling)
 
     @cache
-    def raw_inventory(self, dataset: str) -> dict[str, Any]:
-        """Return what tells the raw data of a data set from others."""
-        with _naming(dataset):
-            return raw_inventory(self.config.datasets[dataset].source, self.data_dir)
-
-    @cache
-    def has_label_counts(self, dataset: str) -> bool:
-        """Return whether several labels of each test input of a data set are known."""
-        with _naming(dataset):
-            source = make_source(self.config.datasets[dataset].source)
-            return source.has_label_counts(self.data_dir)
-
-    @cache
-    def label_counts_inventory(self, dataset: str) -> dict[str, Any]:
-        """Return what tells the several labels of a data set from others."""
-        return label_counts_inventory(self.config.datasets[dataset].source, self.data_dir)
-
-    @cache
     def tasks(self, dataset: str) -> dict[str, int]:
         """Return the one-vs-all tasks of a data set: path-safe name -> positive class.
 
         Two classes make one task, by default that of the second: the other would be the same
         with the labels exchanged, and count one finding twice.
         """
-        classes = self.class_names(dataset)
+        classes = self.of_source(class_names_of, dataset)
         chosen = self.config.datasets[dataset].tasks
         if chosen == "all":
             chosen = classes if len(classes) > 2 else classes[1:]
@@ -250,7 +228,7 @@ class Plan:
 
     def task_labels(self, dataset: str) -> dict[str, str]:
         """Return the class that each task is named after, where its path-safe name differs."""
-        classes = self.class_names(dataset)
+        classes = self.of_source(class_names_of, dataset)
         return {task: classes[k] for task, k in self.tasks(dataset).items() if classes[k] != task}
 
     @cache
@@ -328,14 +306,3 @@ class Plan:
             "inputs": needs.inputs,
         }
         return job_name(stage, where), spec, fingerprint(spec)
-
-
-@contextmanager
-def _naming(dataset: str) -> Iterator[None]:
-    """Have what is raised of a data set name it."""
-    try:
-        yield
-    except (DataError, ValueError, OSError) as error:
-        kind = UnavailableDatasetError if isinstance(error, MissingDataError) else ValueError
-        text = str(error).replace("datasets.<name>", f"datasets.{dataset}")
-        raise kind(f"datasets.{dataset}: {text}") from error

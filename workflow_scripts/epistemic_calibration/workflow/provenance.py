@@ -18,7 +18,6 @@ import json
 import platform
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -36,7 +35,6 @@ _MODULES = {
     "pandas": "pandas",
     "numba": "numba",
 }
-_PACKAGES = (*_MODULES, "snakemake")
 _RECEIPT = {"fingerprint", "outputs", "made_with", "warnings"}
 
 
@@ -66,25 +64,13 @@ def file_digest(path: str | Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-@cache
-def versions() -> dict[str, str]:
-    """Return the versions of Python and of the libraries that numbers depend on."""
-    found = {"python": platform.python_version()}
-    for package in _PACKAGES:
-        with contextlib.suppress(PackageNotFoundError):
-            found[package] = version(package)
-    return found
-
-
-# What last digits depend on
-
-
 def made_with() -> dict[str, list[str]]:
     """Return what the last digits of this process's numbers depend on beyond the spec."""
     found = {"python": platform.python_version(), "processor": _processor()}
     for package, module in _MODULES.items():
-        if module in sys.modules and package in versions():
-            found[package] = versions()[package]
+        if module in sys.modules:
+            with contextlib.suppress(PackageNotFoundError):
+                found[package] = version(package)
     if device := _device():
         found["device"] = device
     return {name: [value] for name, value in found.items()}
