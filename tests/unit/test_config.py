@@ -179,24 +179,6 @@ def test_a_method_left_out_is_left_out_of_the_toy_experiments(config):
     }
 
 
-def test_toy_experiments_have_complete_arguments(config):
-    resolved = resolve_config(config).toy
-    assert resolved["dataset"] == {
-        "seeds": list(range(10)),
-        "methods": [],
-        "arguments": {"n_samples": 500},
-    }
-    assert resolved["eece_per_method"]["methods"] == list(config["methods"])
-    assert resolved["eece_per_method"]["arguments"] == {
-        "n_train": 50,
-        "n_test": 40000,
-        "n_bins": 100,
-        "binning": "kmeans",
-    }
-    active = {n for n in config["methods"] if load_method(n).family == "active"}
-    assert set(resolved["binning_study"]["methods"]) == active
-
-
 def test_predictions_made_elsewhere(config):
     entry = {"predictions": "p/{dataset}_{task}.npz", "label": "Mine", "datasets": ["digits"]}
     config["methods"]["mine"] = entry

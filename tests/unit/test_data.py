@@ -1,16 +1,10 @@
 """What all sources of images share: their contract, their registry, and the checks of images."""
 
 import dataclasses
-import os
-import shutil
-import subprocess
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-import epistemic_calibration
 from epistemic_calibration.data import (
     DataError,
     Dataset,
@@ -48,54 +42,6 @@ def test_every_source_keeps_the_contract(name):
         assert field.metadata["description"]
         assert set(field.metadata) <= {"description", *BOUNDS}
     assert fields["max_train"].metadata["ge"] == fields["max_test"].metadata["ge"] == 2
-
-
-def test_a_new_source_is_one_file(tmp_path):
-    # The copy holds nothing but the sources and what they import: no list to add to.
-    package = tmp_path / "epistemic_calibration"
-    package.mkdir()
-    original = Path(epistemic_calibration.__file__).parent
-    for name in ("__init__.py", "parameters.py", "registry.py"):
-        shutil.copy(original / name, package)
-    shutil.copytree(original / "data", package / "data")
-    (package / "data" / "noise.py").write_text(
-        "from __future__ import annotations\n"
-        "from dataclasses import dataclass\n"
-        "import numpy as np\n"
-        "from epistemic_calibration.data.base import DataSource, Dataset\n"
-        "from epistemic_calibration.parameters import parameter\n"
-        "@dataclass(frozen=True, kw_only=True)\n"
-        "class Noise(DataSource):\n"
-        "    size: int = parameter(ge=1)\n"
-        "    def load(self, data_dir):\n"
-        "        images = np.zeros((20, self.size, 4, 1), np.uint8)\n"
-        "        labels = np.arange(20) % 2\n"
-        "        chosen = self.chosen_rows(labels, 'train')\n"
-        "        train, rows = (images[chosen], labels[chosen]), np.arange(20)\n"
-        "        return Dataset(*train, images, labels, ('a', 'b'), rows)\n"
-        "    def class_names(self, data_dir):\n"
-        "        return ('a', 'b')\n"
-        "    def inventory(self, data_dir):\n"
-        "        return {'size': self.size}\n"
-    )
-    code = (
-        "from epistemic_calibration.data import *\n"
-        "config = {'source': 'noise', 'size': 5, 'max_train': 6}\n"
-        "print(load_dataset(config, '').x_train.shape)\n"
-        "print(class_names_of(config, ''), raw_inventory(config, ''))\n"
-    )
-    run = subprocess.run(
-        [sys.executable, "-c", code],
-        env={**os.environ, "PYTHONPATH": str(tmp_path)},
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert run.stdout.splitlines() == [
-        "(6, 5, 4, 1)",
-        "('a', 'b') {'source': 'noise', 'size': 5}",
-    ]
 
 
 @pytest.mark.fault

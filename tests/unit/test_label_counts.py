@@ -290,22 +290,3 @@ def test_the_file_of_cifar10n_is_read_and_nothing_in_it_is_run(tmp_path, monkeyp
     torch.save({"random_label1": Bomb()}, path)
     with pytest.raises(DataError, match="cannot be read"):
         PUBLISHED["cifar10n"].load(tmp_path)
-
-
-@pytest.mark.fault
-@pytest.mark.parametrize("suffix", ["npy", "npz"])
-def test_nobody_is_told_to_unpickle(tmp_path, suffix):
-    write_raw(tmp_path)
-    objects = COUNTS.astype(object)
-    config = {**NPZ, "label_counts": f"counts.{suffix}"}
-    if suffix == "npy":
-        np.save(tmp_path / "counts.npy", objects)
-    else:
-        np.savez(tmp_path / "counts.npz", label_counts=objects)
-    with pytest.raises(DataError, match="holds Python objects, which are not read") as error:
-        load(config, tmp_path)
-    assert "allow_pickle" not in str(error.value)
-    (tmp_path / f"counts.{suffix}").write_text("1,2\n")
-    with pytest.raises(DataError, match=rf"counts\.{suffix} cannot be read") as error:
-        load(config, tmp_path)
-    assert "allow_pickle" not in str(error.value)

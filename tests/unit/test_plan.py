@@ -113,27 +113,6 @@ def test_the_plan_knows_which_specs_were_asked_for(of_digits):
     assert planned.asked == {"scores/digits-eknn-0": ("scores", where)}
 
 
-def test_the_jobs_that_tables_are_made_of_are_by_seed_and_method():
-    planned = plan(lambda c: c["datasets"]["digits"].update(seeds=[0, 1]))
-    methods = planned.methods("digits")
-    expected = {
-        f"scores/digits-{method}-{seed}": fingerprint(
-            planned, "scores", dataset="digits", seed=seed, method=method
-        )
-        for seed in (0, 1)
-        for method in methods
-    }
-    assert len(set(expected.values())) == 2 * len(methods)
-    assert planned.scores_of("digits") == expected
-    second = {job: made for job, made in expected.items() if job.endswith("-1")}
-    assert planned.scores_of("digits", [1]) == second
-    bounds = {}
-    for seed in (0, 1):
-        bounds |= planned.made_by("bounds", dataset="digits", seed=seed)
-    assert planned.table_inputs_of("digits") == {**expected, **bounds}
-    assert planned.spec("tables", dataset="digits")["inputs"]["scores"] == {**expected, **bounds}
-
-
 # --- Seeds
 
 
