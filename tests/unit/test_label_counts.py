@@ -146,7 +146,7 @@ def test_a_missing_file_is_told_with_the_published_sets(tmp_path):
     write_raw(tmp_path)
     with pytest.raises(DataError, match=r"no such file: .*nothing\.npy .*cifar10h, fashion"):
         label_counts_inventory({**NPZ, "label_counts": "nothing.npy"}, tmp_path)
-    with pytest.raises(DataError, match="cifar10n is given as `annotations: cifar10n`"):
+    with pytest.raises(DataError, match="cifar10n is given as `annotations`"):
         label_counts_inventory({**NPZ, "label_counts": "cifar10n"}, tmp_path)
 
 

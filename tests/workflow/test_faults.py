@@ -182,7 +182,7 @@ def test_faults_of_the_configuration_are_all_named_before_anything_runs(new_proj
     assert "Traceback" not in said
     with (project.folder / "config.yaml").open("a") as file:
         file.write("seeds: [1]\n")
-    assert "seeds: given twice" in screen(project.run("--dry-run", check=False))
+    assert "seeds is given twice" in screen(project.run("--dry-run", check=False))
 
 
 @pytest.mark.fault

@@ -207,10 +207,9 @@ def check_integers(values: np.ndarray, kind: Kind, where: str) -> np.ndarray:
 
 
 def _published(name: str, kind: Kind) -> Published:
-    published = PUBLISHED[name]
-    if published.kind != kind:
-        raise DataError(f"datasets.<name>.{kind}: {name} is given as `{published.kind}: {name}`")
-    return published
+    if PUBLISHED[name].kind != kind:
+        raise DataError(f"datasets.<name>.{kind}: {name} is given as `{PUBLISHED[name].kind}`")
+    return PUBLISHED[name]
 
 
 def _file(given: str, kind: Kind, data_dir: Path) -> Path:

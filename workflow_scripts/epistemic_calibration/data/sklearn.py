@@ -10,7 +10,7 @@ import numpy as np
 
 from epistemic_calibration.data._download import socket_timeout
 from epistemic_calibration.data._split import stratified_split
-from epistemic_calibration.data.base import DataError, Dataset, DataSource, logger
+from epistemic_calibration.data.base import DataError, Dataset, DataSource
 from epistemic_calibration.parameters import parameter
 
 _CLASSES = {
@@ -83,10 +83,6 @@ class Sklearn(DataSource):
 
 def _fetch(function: Any, folder: Path) -> Any:
     """Return what a function of sklearn.datasets fetches, downloaded if it is not there."""
-    try:
-        return function(data_home=str(folder), download_if_missing=False)
-    except OSError:
-        logger.info("downloading the data of %s to %s", function.__name__, folder)
     try:
         with socket_timeout():
             return function(data_home=str(folder), n_retries=1)

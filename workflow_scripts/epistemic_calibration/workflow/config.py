@@ -66,27 +66,17 @@ class Dataset(Block):
 
 
 class MethodEntry(Block):
-    """An entry of ``methods`` or ``controls``.
+    """An entry of ``methods`` or ``controls``."""
 
-    Attributes
-    ----------
-    implementation : str or None
-        Name of a method of the project, or path of a user's file, with ``::`` and the name of
-        the class where one is chosen; None where predictions were made elsewhere.
-    predictions : str or None
-        Pattern of the paths of these predictions.
-    depends_on : list of str
-        Files that count as code of the method.
-    missing : str or None
-        Why the class cannot be loaded here, where a package that it needs is not installed: its
-        jobs fail, and no others. Its parameters are then those that are given.
-    parameters : dict
-        Values of all parameters but ``random_state``.
-    """
-
+    #: Name of a method of the project, or path of a user's file, with ``::`` and the name of the
+    #: class where one is chosen; None where predictions were made elsewhere.
     implementation: str | None = None
+    #: Pattern of the paths of these predictions.
     predictions: str | None = None
+    #: Files that count as code of the method.
     depends_on: list[str] = Field(default_factory=list)
+    #: Why the class cannot be loaded here, where a package that it needs is not installed: its
+    #: jobs fail, and no others.
     missing: str | None = None
     label: str
     family: Literal["active", "illustrative", "control"] = "active"
@@ -97,18 +87,13 @@ class MethodEntry(Block):
 
 
 class Config(Common):
-    """The configuration with every default filled in.
-
-    Attributes
-    ----------
-    toy : dict
-        ``seeds``, ``methods`` and ``arguments``, the values of all settings, by experiment.
-    """
+    """The configuration with every default filled in."""
 
     datasets: dict[str, Dataset]
     methods: dict[str, MethodEntry]
     controls: dict[str, MethodEntry]
     sensitivity: Sensitivity
+    #: ``seeds``, ``methods`` and ``arguments``, the values of all settings, by experiment.
     toy: dict[str, dict[str, Any]]
 
 
