@@ -5,7 +5,7 @@ import shutil
 
 import numpy as np
 import pytest
-from PIL import Image
+from PIL import EpsImagePlugin, Image
 
 from epistemic_calibration.data import DataError, class_names_of, load_dataset, raw_inventory
 from epistemic_calibration.data.image_folder import _FORMATS
@@ -71,6 +71,19 @@ def test_formats_and_conversions(pictures, tmp_path):
     small = load_folder(tmp_path, channels=3, image_size=[4, 3])
     assert small.x_train.shape == (9, 4, 3, 3)
     assert small.x_train[:, 0, 0, 0].tolist() == colour.x_train[:, 0, 0, 0].tolist()
+
+
+@pytest.mark.fault
+def test_an_eps_file_called_png_is_refused_and_starts_no_program(pictures, tmp_path, monkeypatch):
+    (tmp_path / "gs").write_text(f"#!/bin/sh\ntouch {tmp_path / 'started'}\n")
+    (tmp_path / "gs").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    # Pillow looks for the program once.
+    monkeypatch.setattr(EpsImagePlugin, "gs_binary", None)
+    Image.new("RGB", (5, 6)).save(pictures / "train" / "Cat" / "more.png", format="EPS")
+    with pytest.raises(DataError, match=r"train/Cat/more.png \(cannot identify"):
+        load_folder(tmp_path)
+    assert not (tmp_path / "started").exists()
 
 
 @pytest.mark.parametrize("kind", _FORMATS)
