@@ -19,16 +19,11 @@ from epistemic_calibration.report.style import (
 if TYPE_CHECKING:
     import numpy as np
     import pandas as pd
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
     from matplotlib.lines import Line2D
 
     from epistemic_calibration.paper.toy import Experiment
-
-# All points between the least and the largest seed.
-_RANGE = ("pi", 100)
-
-# Of fewer seeds, a band would look like more than it is.
-_SEEDS_OF_A_BAND = 5
 
 
 def draw(
@@ -44,26 +39,15 @@ def draw(
         What its ``run`` returned, joined over methods and seeds.
     labels : mapping of str to str, optional
         Names of methods in the figure; others are made of the names in the table.
-
-    Raises
-    ------
-    ValueError
-        If the table is empty or lacks a column that the figure needs.
     """
     import matplotlib as mpl
 
     with mpl.rc_context(rc_params()):
-        return experiment.plot(table, Canvas(labels))
+        return experiment.plot(table, Canvas(labels or {}))
 
 
 class Canvas:
-    """What an experiment draws with: axes, colours, names of methods.
-
-    Parameters
-    ----------
-    labels : mapping of str to str, optional
-        As in `draw`.
-    """
+    """What an experiment draws with: axes, colours, names of methods."""
 
     #: Colours of lines and outlines, and of what is less important.
     ink = "#222222"
@@ -71,22 +55,18 @@ class Canvas:
     #: Colours and markers of the negative and of the positive class.
     class_colors = ("#CC6677", "#4477AA")
     class_markers = ("o", "^")
+    #: Error bars of seaborn: from the least seed to the largest.
+    range = ("pi", 100)
 
-    def __init__(self, labels: Mapping[str, str] | None = None) -> None:
-        self._labels = labels or {}
+    def __init__(self, labels: Mapping[str, str]) -> None:
+        self._labels = labels
 
     def axes(
         self, height: float, n_rows: int = 1, n_columns: int = 1, **options: Any
     ) -> tuple[Figure, np.ndarray]:
-        """Return a figure of one column's width and its axes, shape (n_rows, n_columns).
+        """Return a figure of one column's width, so many inches high, and its axes.
 
-        Parameters
-        ----------
-        height : float
-            In inches.
-        n_rows, n_columns : int
-        **options
-            As of ``Figure.subplots``.
+        Of shape (n_rows, n_columns); ``options`` are those of ``Figure.subplots``.
         """
         from matplotlib.figure import Figure
 
@@ -105,6 +85,20 @@ class Canvas:
         """Return a name from the configuration as text that matplotlib draws as it is."""
         return drawable(name)
 
+    def named(self, table: pd.DataFrame) -> pd.DataFrame:
+        """Return a table with the labels of its methods in a column ``Method``."""
+        return table.assign(Method=table["method"].map(self.label))
+
+    def errors(self, table: pd.DataFrame) -> pd.DataFrame:
+        """Return the rows of EECE and TECE, `named`, with EECE or TECE in a column ``Error``."""
+        table = table[table["metric"].isin(["eece", "tece"])]
+        return self.named(table).assign(Error=table["metric"].str.upper())
+
+    def palette(self, table: pd.DataFrame) -> dict[str, str]:
+        """Return the colour of each ``Method`` of a table."""
+        styles = self.styles(table["method"])
+        return {self.label(method): style.color for method, style in styles.items()}
+
     def handle(self, label: str, **options: Any) -> Line2D:
         """Return an entry of a legend; ``options`` are those of ``Line2D``."""
         from matplotlib.lines import Line2D
@@ -116,53 +110,35 @@ class Canvas:
         n_seeds = table["seed"].nunique()
         return f"{n_seeds} seed" + ("s" if n_seeds > 1 else "")
 
-    def require(self, table: pd.DataFrame, *columns: str) -> None:
-        """Raise ValueError if a table is empty or lacks one of the columns."""
-        missing = [column for column in columns if column not in table]
-        if missing or table.empty:
-            raise ValueError(
-                f"table has {len(table)} rows and columns {list(table.columns)}; "
-                f"it needs rows and the columns {list(columns)}"
-            )
+    def log_values(self, ax: Axes) -> None:
+        """Make the upright axis logarithmic, with plain numbers at 1, 2 and 5."""
+        from matplotlib.ticker import LogLocator, NullLocator
 
-    def errors_against(self, table: pd.DataFrame, x: str, x_label: str) -> Figure:
-        """Draw EECE and TECE of each method against a column of the table.
-
-        Lines are means over seeds, points single seeds, filled of the EECE and hollow of the
-        TECE. From five seeds on, bands are their range.
-        """
-        import seaborn as sns
-        from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
-
-        self.require(table, "method", "seed", "metric", "value", x)
-        table = table[table["metric"].isin(["eece", "tece"])]
-        figure, axes = self.axes(2.5)
-        ax = axes[0, 0]
-        with_bands = table["seed"].nunique() >= _SEEDS_OF_A_BAND
-        for method, style in self.styles(table["method"]).items():
-            for metric, dashes in (("eece", "-"), ("tece", "--")):
-                part = table[(table["method"] == method) & (table["metric"] == metric)]
-                color = style.color if metric == "eece" else self.ink
-                face = color if metric == "eece" else "white"
-                ax.scatter(
-                    part[x], part["value"], s=7, facecolor=face, edgecolor=color, lw=0.5, zorder=3
-                )
-                sns.lineplot(
-                    part,
-                    x=x,
-                    y="value",
-                    errorbar=_RANGE if with_bands else None,
-                    err_kws={"alpha": 0.15, "lw": 0},
-                    color=color,
-                    ls=dashes,
-                    label=f"{self.label(method)}, {metric.upper()}",
-                    ax=ax,
-                )
         ax.set_yscale("log")
         ax.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-        ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+        ax.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
         ax.yaxis.set_minor_locator(NullLocator())
-        what = "mean, points and range" if with_bands else "mean and points"
-        ax.set(xlabel=x_label, ylabel=f"Error ({what}: {self.seeds(table)})")
-        ax.legend()
+
+    def errors_against(self, table: pd.DataFrame, x: str, x_label: str) -> Figure:
+        """Draw EECE and TECE of each method against a column: means and range over seeds."""
+        import seaborn as sns
+
+        table = self.errors(table)
+        figure, axes = self.axes(2.5)
+        ax = axes[0, 0]
+        sns.lineplot(
+            table,
+            x=x,
+            y="value",
+            hue="Method",
+            style="Error",
+            style_order=["EECE", "TECE"],
+            palette=self.palette(table),
+            markers=["o", "D"],
+            errorbar=self.range,
+            err_kws={"alpha": 0.15, "lw": 0},
+            ax=ax,
+        )
+        self.log_values(ax)
+        ax.set(xlabel=x_label, ylabel=f"Error (mean and range: {self.seeds(table)})")
         return figure

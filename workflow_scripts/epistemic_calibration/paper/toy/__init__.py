@@ -1,8 +1,8 @@
 """The toy experiments: a mixture of two Gaussians, whose P(Y = 1 | x) is known.
 
-Each experiment is one file of this folder, with a function ``run`` that makes a table, a
-function ``plot`` that draws it, and an `Experiment` called ``EXPERIMENT``. Nothing else
-needs to be written for a new one but its entry in the configuration, under ``toy``.
+Each experiment is one file of this folder, with a function that measures, a function ``plot``
+that draws, and an `Experiment` called ``EXPERIMENT``. Nothing else needs to be written for a new
+one but its entry in the configuration, under ``toy``.
 """
 
 from __future__ import annotations

@@ -11,34 +11,9 @@ MEANS = np.array([[2.5, 2.5], [-2.5, -2.5]])
 #: Variance of each coordinate within a class (paper, appendix B.1.2).
 VARIANCE = 3.0
 
-# Seeds tried for a training set with both classes: a draw of two points misses a class with
-# probability 1/2, so all tries fail with probability 2^-100.
-_MAX_DRAWS = 100
-
 
 def sample_mixture(n_samples: int, random_state: int) -> tuple[np.ndarray, np.ndarray]:
-    """Draw inputs and labels from the mixture.
-
-    Parameters
-    ----------
-    n_samples : int
-        At least 1.
-    random_state : int
-
-    Returns
-    -------
-    X : ndarray of shape (n_samples, 2), float32
-    y : ndarray of shape (n_samples,), uint8
-        1 with probability 1/2; then x has mean (−2.5, −2.5), else (2.5, 2.5), and
-        covariance 3·I.
-
-    Raises
-    ------
-    ValueError
-        If ``n_samples`` is less than 1.
-    """
-    if n_samples < 1:
-        raise ValueError(f"n_samples must be at least 1, got {n_samples!r}")
+    """Return X of shape (n_samples, 2), float32, and y, uint8: 1 with probability 1/2."""
     rng = np.random.default_rng(random_state)
     y = rng.integers(2, size=n_samples, dtype=np.uint8)
     X = MEANS[y] + np.sqrt(VARIANCE) * rng.standard_normal((n_samples, 2))
@@ -46,18 +21,13 @@ def sample_mixture(n_samples: int, random_state: int) -> tuple[np.ndarray, np.nd
 
 
 def sample_training_set(n_samples: int, random_state: int) -> tuple[np.ndarray, np.ndarray]:
-    """Draw from the mixture, repeatedly until both classes are present.
-
-    Parameters, returns and errors are those of `sample_mixture`, but ``n_samples`` is at
-    least 2.
-    """
-    if n_samples < 2:
-        raise ValueError(f"n_samples must be at least 2, one of each class; got {n_samples!r}")
-    for draw in range(_MAX_DRAWS):
+    """Draw at least two points as `sample_mixture` does, until both classes are present."""
+    # Two points miss a class with probability 1/2, so all tries fail with probability 2^-100.
+    for draw in range(100):
         X, y = sample_mixture(n_samples, derive_seed(random_state, draw))
         if 0 < np.count_nonzero(y) < n_samples:
             return X, y
-    raise RuntimeError(f"no training set of {n_samples} points had both classes")
+    raise ValueError(f"no training set of {n_samples} points had both classes")
 
 
 def true_probability(X: np.ndarray) -> np.ndarray:

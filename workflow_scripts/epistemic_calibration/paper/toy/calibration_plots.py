@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
-import numpy as np
-
-from epistemic_calibration.paper.toy._data import ExperimentData, point_prediction
-from epistemic_calibration.paper.toy.base import Experiment, TestSetSize, TrainingSetSize
+from epistemic_calibration.paper.toy.base import (
+    Experiment,
+    TestSetSize,
+    Toy,
+    TrainingSetSize,
+    point_prediction,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -17,12 +19,8 @@ if TYPE_CHECKING:
     from epistemic_calibration.paper.toy_drawing import Canvas
 
 
-def run(
-    method: str = "random_forest",
-    *,
-    seed: int,
-    parameters: Mapping[str, Any] | None = None,
-    implementation: str | None = None,
+def measure(
+    toy: Toy,
     variants: Annotated[
         dict[str, dict[str, Any]],
         {
@@ -36,34 +34,25 @@ def run(
 ) -> pd.DataFrame:
     """Return binned calibration curves of variants of a method.
 
-    Returns
-    -------
-    DataFrame with columns method, variant, seed, bin, predicted, frequency, count, ece
-        One row per bin that has points; ``ece`` is that of the whole variant.
+    Columns variant, bin, predicted, frequency, count and ece: one row per bin that has points;
+    ``ece`` is that of the whole variant.
     """
     import pandas as pd
 
     from epistemic_calibration.metrics import calibration_curve, expected_calibration_error
 
-    data = ExperimentData("calibration_plots", seed, n_train, n_test)
-    tables = []
+    toy.draw(n_train, n_test)
+    curves = {}
     for variant, changes in variants.items():
-        predictions = data.fit_predict(method, implementation, {**(parameters or {}), **changes})
-        prediction = point_prediction(predictions)
-        curve = calibration_curve(data.y_test, prediction, n_bins=n_bins)
-        table = pd.DataFrame(curve._asdict())
-        table.insert(0, "bin", np.arange(len(table)))
-        table.insert(0, "seed", seed)
-        table.insert(0, "variant", variant)
-        table.insert(0, "method", method)
-        table["ece"] = expected_calibration_error(data.y_test, prediction, n_bins=n_bins)
-        tables.append(table)
-    return pd.concat(tables, ignore_index=True)
+        prediction = point_prediction(toy.fit_predict(**changes))
+        curve = calibration_curve(toy.y_test, prediction, n_bins=n_bins)
+        ece = expected_calibration_error(toy.y_test, prediction, n_bins=n_bins)
+        curves[variant] = pd.DataFrame(curve._asdict()).assign(ece=ece)
+    return pd.concat(curves, names=["variant", "bin"]).reset_index()
 
 
 def plot(table: pd.DataFrame, canvas: Canvas) -> Figure:
     """Draw the calibration curves, one panel per variant."""
-    canvas.require(table, "method", "variant", "seed", "bin", "predicted", "frequency", "ece")
     variants = list(dict.fromkeys(table["variant"]))
     n_columns = min(3 if len(variants) % 2 else 2, len(variants))
     n_rows = -(-len(variants) // n_columns)
@@ -76,15 +65,13 @@ def plot(table: pd.DataFrame, canvas: Canvas) -> Figure:
         color = canvas.styles(part["method"]).popitem()[1].color
         ax.plot([0, 1], [0, 1], color=canvas.ink, lw=0.8, ls="--", zorder=1)
         for _, curve in part.groupby("seed"):
-            ax.plot(curve["predicted"], curve["frequency"], color=color, lw=0.6, alpha=0.35)
-        ax.scatter(part["predicted"], part["frequency"], s=7, color=color, lw=0, alpha=0.8)
+            ax.plot(curve["predicted"], curve["frequency"], ".-", ms=4, lw=0.6, color=color)
         ece = part.groupby("seed")["ece"].first()
-        ax.set_title(
-            f"{canvas.panel_name(variant)}\nECE {_mean_and_sd(ece)}", fontsize=7.5, linespacing=1.1
-        )
+        spread = f"\n± {ece.std():.3f}" if len(ece) > 1 else ""
+        title = f"{canvas.panel_name(variant)}\nECE {ece.mean():.3f}{spread}"
+        ax.set_title(title, fontsize=7.5, linespacing=1.1)
         ax.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02), aspect="equal")
-        ax.set_xticks([0, 0.5, 1], ["0", ".5", "1"])
-        ax.set_yticks([0, 0.5, 1], ["0", ".5", "1"])
+        ax.set(xticks=[0, 0.5, 1], yticks=[0, 0.5, 1])
     for ax in axes.flat[len(variants) :]:
         ax.set_axis_off()
     label = canvas.label(table["method"].iloc[0])
@@ -93,10 +80,4 @@ def plot(table: pd.DataFrame, canvas: Canvas) -> Figure:
     return figure
 
 
-def _mean_and_sd(values: pd.Series) -> str:
-    if len(values) == 1:
-        return f"{values.iloc[0]:.3f}"
-    return f"{values.mean():.3f}\n± {values.std():.3f}"
-
-
-EXPERIMENT = Experiment(run, plot)
+EXPERIMENT = Experiment(measure, plot)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
-from epistemic_calibration.paper.toy._data import ExperimentData
-from epistemic_calibration.paper.toy._scoring import BinningName, NumberOfBins, score, tidy
-from epistemic_calibration.paper.toy.base import Experiment, TestSetSize
+from epistemic_calibration.paper.toy.base import (
+    BinningName,
+    Experiment,
+    NumberOfBins,
+    TestSetSize,
+    Toy,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -16,12 +19,8 @@ if TYPE_CHECKING:
     from epistemic_calibration.paper.toy_drawing import Canvas
 
 
-def run(
-    method: str = "random_forest",
-    *,
-    seed: int,
-    parameters: Mapping[str, Any] | None = None,
-    implementation: str | None = None,
+def measure(
+    toy: Toy,
     training_sizes: Annotated[
         tuple[Annotated[int, {"ge": 2}], ...],
         {"min_length": 1, "description": "numbers of training points"},
@@ -29,33 +28,21 @@ def run(
     n_test: TestSetSize = 40_000,
     n_bins: NumberOfBins = 100,
     binning: BinningName = "kmeans",
-) -> pd.DataFrame:
-    """Return EECE and TECE for each size of the training set.
-
-    Each size has its own training set.
-
-    Returns
-    -------
-    DataFrame with columns method, seed, n_train, metric, value, n_bins, n_hypotheses, \
-binning, n_test
-        Metrics: eece, tece.
-    """
+) -> list[dict[str, Any]]:
+    """Return EECE and TECE for each size of the training set, which is drawn anew."""
     rows = []
     for n_train in training_sizes:
-        data = ExperimentData("eece_vs_training_size", seed, n_train, n_test)
-        predictions = data.fit_predict(method, implementation, parameters)
-        scores = score(data, predictions, n_bins=n_bins, binning=binning)
-        rows += [{"n_train": n_train, **row} for row in scores]
-    return tidy(rows, method=method, seed=seed, n_test=n_test)
+        toy.draw(n_train, n_test)
+        rows += toy.errors(n_bins, binning, n_train=n_train)
+    return [{**row, "n_test": n_test} for row in rows]
 
 
 def plot(table: pd.DataFrame, canvas: Canvas) -> Figure:
     """Draw EECE and TECE against the number of training points, on a logarithmic axis."""
     figure = canvas.errors_against(table, "n_train", "Training points")
-    ax = figure.axes[0]
-    ax.set_xscale("log")
-    ax.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
+    figure.axes[0].set_xscale("log")
+    figure.axes[0].xaxis.set_major_formatter(lambda value, _: f"{value:g}")
     return figure
 
 
-EXPERIMENT = Experiment(run, plot)
+EXPERIMENT = Experiment(measure, plot)
