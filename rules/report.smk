@@ -170,7 +170,6 @@ rule diagnostics:
         spec=spec("diagnostics"),
         compared=of_methods("results/{dataset}/seed{seed}/scores/{method}.npz"),
         labels="results/{dataset}/labels.npz",
-        images="results/{dataset}/images.npz",
     output:
         "results/{dataset}/seed{seed}/diagnostics.json",
     log:
@@ -180,12 +179,11 @@ rule diagnostics:
     conda:
         "../envs/page.yaml"
     message:
-        "Looking where the methods err on {wildcards.dataset}, seed {wildcards.seed}"
+        "Measuring reliability and risk on {wildcards.dataset}, seed {wildcards.seed}"
     shell:
         command(
             "diagnostics.py",
-            "--compared {input.compared:q} --labels {input.labels:q}"
-            " --images {input.images:q} --diagnostics {output:q}",
+            "--compared {input.compared:q} --labels {input.labels:q}" " --diagnostics {output:q}",
         )
 
 

@@ -8,10 +8,8 @@ import pandas as pd
 
 from epistemic_calibration.registry import load
 from epistemic_calibration.report._diagnostics import diagnose
-from epistemic_calibration.report._results import DatasetResults
 from epistemic_calibration.report.page.run import RunResults
-from epistemic_calibration.report.page.thumbnails import first_values, thumbnail
-from epistemic_calibration.report.tables._selection import DatasetScores
+from epistemic_calibration.report.results import DatasetResults
 from epistemic_calibration.scoring import Scorer, rows_of_all_tasks, rows_of_methods
 
 #: What a browser would run if it were not text.
@@ -66,7 +64,7 @@ def ranking_rows(method, labels, arrays):
         }
 
 
-def dataset_results(name, tasks, *, several_labels, images, n=300, seed=0):
+def dataset_results(name, tasks, *, several_labels, n=300, seed=0):
     """Scores and diagnostics as the workflow makes them."""
     rng = np.random.default_rng(seed)
     truth = rng.beta(1, 2, (len(tasks), n))
@@ -79,8 +77,7 @@ def dataset_results(name, tasks, *, several_labels, images, n=300, seed=0):
             if several_labels:
                 given |= {"n_positive": rng.binomial(20, p), "n_labels": np.full(n, 20)}
             scorer = Scorer(given, SETTINGS)
-            fits = {"r_hat_max": 1.01} if method == "laplace" else {}
-            rows += [{"method": method, "task": task, **row} for row in scorer.rows(fits)]
+            rows += [{"method": method, "task": task, **row} for row in scorer.rows({})]
             summaries.append(scorer.summaries())
             arrays.append(scorer.compared())
         together = rows_of_all_tasks(summaries, SETTINGS)
@@ -91,21 +88,14 @@ def dataset_results(name, tasks, *, several_labels, images, n=300, seed=0):
     bounds = rows_of_methods(list(labels), compared, SETTINGS)
     rows += [{"task": None, **row} for row in bounds]
     diagnostics = {
-        method: diagnose(labels, arrays, tasks, confidence_level=0.95)
+        method: diagnose(labels, arrays, confidence_level=0.95)
         for method, arrays in compared.items()
     }
-    pixels = rng.integers(0, 256, (n, 8, 8, 3), dtype=np.uint8)
-    for found in diagnostics.values():
-        for shown in (shown for carrier in found["top_bins"] for shown in carrier["inputs"]):
-            row = shown["row"]
-            values = {"image": thumbnail(pixels[row])}
-            shown |= values if images else {"values": first_values(pixels[row].ravel())}
-            shown["class"] = SCRIPT
     pairs = pd.DataFrame([("random_forest", "laplace", 0.4)], columns=["method", "other", "p_holm"])
     return DatasetResults(
-        name=name,
-        scores=pd.DataFrame(rows).assign(dataset=name, seed=0),
-        methods=METHODS,
+        pd.DataFrame(rows).assign(dataset=name, seed=0),
+        name,
+        METHODS,
         tasks=tasks,
         diagnostics=diagnostics,
         differences=pairs,
@@ -120,16 +110,13 @@ def run_results():
 @functools.cache
 def _run_results():
     datasets = [
-        dataset_results("pets", ["cat", IMAGE], several_labels=True, images=True),
-        dataset_results(SCRIPT, [SCRIPT, "dog"], several_labels=False, images=False, seed=1),
+        dataset_results("pets", ["cat", IMAGE], several_labels=True),
+        dataset_results(SCRIPT, [SCRIPT, "dog"], several_labels=False, seed=1),
     ]
     made = load("epistemic_calibration.report.tables", "by_eece").make
     return RunResults(
         datasets,
-        tables={
-            d.name: [made(DatasetScores(d.scores, d.name, METHODS, tasks=d.tasks))]
-            for d in datasets
-        },
+        tables={d.dataset: [made(d)] for d in datasets},
         texts={"Configuration": f"datasets: {{{SCRIPT}: }}\n"},
         facts={"Versions": "<b>python</b> 3.11"},
     )

@@ -12,7 +12,7 @@ from scipy.special import expit, softmax
 from epistemic_calibration import metrics
 from epistemic_calibration.metrics._trainings import found_with
 from epistemic_calibration.metrics.binning import quantile_bins
-from epistemic_calibration.report.tables._selection import all_tasks_scores
+from epistemic_calibration.report.results import all_tasks_scores
 
 N, N_BINS = 2000, 50
 #: Inputs on the logit scale: as they come, of which 1 % are positive, with ties.

@@ -169,18 +169,6 @@ def test_tables_can_be_copied_and_figures_saved(page, wide):
     assert content.startswith("method,label,")
 
 
-def test_where_it_goes_wrong_shows_inputs(page, wide):
-    load(wide, page)
-    details = wide.find_element(By.CSS_SELECTOR, f"[id='{methods_seen(wide)[0]}'] details")
-    details.find_element(By.TAG_NAME, "summary").click()
-    images = details.find_elements(By.TAG_NAME, "img")
-    assert len(images) > 5
-    assert all(i.get_property("naturalWidth") == 8 and i.get_attribute("alt") for i in images)
-    text = wide.find_elements(By.CSS_SELECTOR, "section.dataset")[1].get_attribute("textContent")
-    # The second data set has rows of values instead.
-    assert ", …" in text
-
-
 def test_everything_can_be_reached_and_has_a_name(wide):
     nodes = wide.execute_cdp_cmd("Accessibility.getFullAXTree", {})["nodes"]
     roles = ("checkbox", "link", "button", "image", "region")

@@ -6,7 +6,7 @@ import pytest
 
 from epistemic_calibration import metrics
 from epistemic_calibration.report.comparisons import COLUMNS, compare_methods, comparisons_table
-from epistemic_calibration.report.tables._selection import DatasetScores
+from epistemic_calibration.report.results import DatasetResults
 
 METHODS = {
     "mine": {"label": "50% R&D_net {x}", "family": "active"},
@@ -34,7 +34,7 @@ def test_comparisons_name_what_cannot_be_told_apart():
         p_holm_fixed=0.05,
         seeds_needed=[7 if set(pair) == alike else None for pair in pairs],
     )
-    results = DatasetScores(scores, "cifar10", METHODS, differences=differences)
+    results = DatasetResults(scores, "cifar10", METHODS, differences=differences)
     table = comparisons_table(results)
     order = ["base_rate", "mine", "random_forest", "centroids"]
     assert list(table.text.index) == [METHODS[name]["label"] for name in order]
@@ -60,7 +60,7 @@ def test_comparisons_are_of_tasks_alone_and_show_missing_values():
             make_scores({"mine": 0.9, "centroids": 0.0}).assign(dataset="mnist"),
         ]
     )
-    results = DatasetScores(scores, "cifar10", METHODS, differences=differences)
+    results = DatasetResults(scores, "cifar10", METHODS, differences=differences)
     table = comparisons_table(results)
     assert table.text["Corrected TECE"].to_list() == ["0.1000", "0.3000"]
     assert table.text["Cannot be told from"].to_list() == ["—", "—"]

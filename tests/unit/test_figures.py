@@ -1,6 +1,5 @@
 """The figures of a data set: what they show of its scores, and that files are the same bytes."""
 
-import copy
 import dataclasses
 import re
 import sys
@@ -10,16 +9,13 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from matplotlib.cbook import is_math_text
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 from PIL import Image
 
 from epistemic_calibration.registry import load
 from epistemic_calibration.report import FIGURES
-from epistemic_calibration.report._metrics import metric_label
 from epistemic_calibration.report._names import drawable
-from epistemic_calibration.report._results import DatasetResults
 from epistemic_calibration.report._saving import save_figure
 from epistemic_calibration.report.figures import (
     _axes,
@@ -30,6 +26,7 @@ from epistemic_calibration.report.figures import (
     paper_map,
     reliability,
 )
+from epistemic_calibration.report.results import DatasetResults
 from epistemic_calibration.report.style import COLUMN_WIDTH, FULL_WIDTH
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
@@ -63,20 +60,17 @@ def results(ranked=True):
         if ranked or "error" not in metric
     ]
     scores = pd.DataFrame(rows, columns=["method", "metric", "value"])
-    return DatasetResults(
-        "toy", scores.assign(dataset="toy", seed=0, scope="all_tasks", task=None), METHODS
-    )
+    scores = scores.assign(dataset="toy", seed=0, scope="all_tasks", task=None)
+    return DatasetResults(scores, "toy", METHODS)
 
 
 @pytest.fixture(scope="module")
 def run():
     """Scored results with plain names: of several labels, and of one."""
-    plain = {n: {"label": n, "family": m["family"]} for n, m in _methods().items()}
+    plain = {
+        n: {"label": n, "family": m["family"]} for n, m in run_results().datasets[0].methods.items()
+    }
     return [dataclasses.replace(d, methods=plain) for d in run_results().datasets]
-
-
-def _methods():
-    return copy.deepcopy(run_results().datasets[0].methods)
 
 
 def lines_at(ax, height, marker):
@@ -87,11 +81,6 @@ def lines_at(ax, height, marker):
         for x, y in zip(*map(np.atleast_1d, line.get_data()), strict=True)
         if y == height
     ]
-
-
-def test_metric_labels():
-    assert metric_label("eece") == "EECE"
-    assert metric_label("my_metric") == "my metric"
 
 
 def test_methods_stand_by_calibration_error_and_families_apart():
@@ -137,11 +126,6 @@ def test_an_estimated_share_has_a_marker_and_its_interval():
     assert bar.get_x() == pytest.approx(120) and bar.get_width() == pytest.approx(60)
 
 
-def test_the_third_column_is_left_out_where_it_is_not_scored():
-    assert len(answers.draw(results(ranked=False)).axes) == 2
-    assert len(answers.draw(results()).axes) == 3
-
-
 def test_names_lead_to_their_methods():
     figure = answers.draw(results(), links={"mine": "#toy.mine"}, families=["active"])
     urls = [tick.label1.get_url() for tick in figure.axes[0].yaxis.get_major_ticks()]
@@ -160,9 +144,8 @@ def test_an_axis_from_zero_is_of_roots_where_one_value_is_far_off(far, scale):
 def test_panels_of_methods_show_active_ones_first(run):
     several, _ = run
     assert _axes.ranked(several)[-2:] == ["eknn", "base_rate"]
-    assert set(_axes.diagnosed(several, "reliability")) == {"random_forest", "laplace"}
-    with pytest.raises(ValueError, match="have no 'reliability' of any method"):
-        _axes.diagnosed(results(), "reliability")
+    found = _panels.chosen(several, _panels.diagnosed(several, "reliability"))
+    assert set(found) == {"random_forest", "laplace"}
 
 
 def test_reliability_shows_the_frequencies_and_the_calibration_error(run):
@@ -235,15 +218,6 @@ def test_any_label_can_be_drawn_as_it_is(name, width, run):
         assert figure.get_figwidth() == width
 
 
-def test_names_differ_in_figures_as_they_do_in_the_configuration():
-    shown = [drawable(name) for name in STRANGE]
-    assert len(set(shown)) == len(STRANGE)
-    assert not any(is_math_text(text) for text in shown)
-    assert all(len(text.splitlines()) == 1 for text in shown)
-    # What is drawn has its dollar signs back.
-    assert drawable("a_$x$").replace(r"\$", "$") == "a_$x$"
-
-
 @pytest.mark.parametrize("name", FIGURES)
 def test_every_figure_can_be_drawn_and_has_a_caption(name, run):
     module = load("epistemic_calibration.report.figures", name)
@@ -275,7 +249,7 @@ def test_what_is_missing_is_named():
     for module, words in (
         (eece_parts, "eece_dispersion"),
         (paper_map, "both eece and ece"),
-        (error_against_uncertainty, "has a curve of error against EU"),
+        (error_against_uncertainty, "nothing of any method"),
     ):
         task = found.scores.assign(scope="task", task="cat", metric="accuracy").head(1)
         with pytest.raises(ValueError, match=words):

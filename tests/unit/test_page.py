@@ -13,13 +13,11 @@ import pandas as pd
 import pytest
 from matplotlib.figure import Figure
 
-from epistemic_calibration import evaluate, metrics
+from epistemic_calibration import evaluate
 from epistemic_calibration.cli import main
 from epistemic_calibration.methods import available_methods
-from epistemic_calibration.report import _diagnostics
 from epistemic_calibration.report._answers import (
     answers,
-    answers_table,
     headline,
     interval,
     sentences,
@@ -29,13 +27,11 @@ from epistemic_calibration.report._diagnostics import (
     diagnose,
     reliability,
     risk_coverage,
-    top_bins,
 )
-from epistemic_calibration.report._results import DatasetResults
 from epistemic_calibration.report.page._svg import inline_svg
 from epistemic_calibration.report.page._template import COLORS
 from epistemic_calibration.report.page.run import run_page
-from epistemic_calibration.report.page.thumbnails import thumbnail
+from epistemic_calibration.report.results import DatasetResults
 from epistemic_calibration.report.style import method_styles
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
@@ -105,63 +101,16 @@ def test_errors_among_those_kept_are_means_over_all_orders_of_ties():
     assert found["eu"][-1] == pytest.approx(wrong.mean())
 
 
-def test_all_bins_together_are_the_corrected_tece(monkeypatch):
-    y, p = sample()
-    bins = np.minimum((8 * p).astype(int), 7)
-    total = np.mean(
-        [
-            metrics.corrected_epistemic_calibration_error(*given[:2], bins=given[2]).estimate
-            for given in zip(y, p[..., None], bins, strict=True)
-        ]
-    )
-    monkeypatch.setattr(_diagnostics, "N_TOP_BINS", 99)
-    found = top_bins(y, p, bins, ["a", "b"], uncertainty=p, confidence_level=0.95)
-    parts = [carrier["contribution"] for carrier in found]
-    assert parts == sorted(parts, reverse=True) and min(parts) > 0
-    # Bins below 0, which noise makes, are left out.
-    assert sum(parts) == pytest.approx(total, abs=0.005) and sum(parts) >= total
-
-
-def test_the_inputs_shown_miss_in_the_direction_of_their_bin():
-    y, p = sample()
-    bins = np.minimum((4 * p).astype(int), 3)
-    (first, *_) = top_bins(y, p, bins, ["a", "b"], uncertainty=p, confidence_level=0.95)
-    number = "ab".index(first["task"])
-    over = first["predicted"][0] > first["frequency"]
-    for shown in first["inputs"]:
-        row = shown["row"]
-        assert shown["label"] == y[number, row] == (0 if over else 1)
-        assert shown["predicted"] == p[number, row]
-        assert shown["uncertainty"] == pytest.approx(100 * np.sqrt(p[number, row]))
-    assert first["low"] < first["frequency"] < first["high"]
-
-
 def test_diagnostics_are_json_and_count_every_prediction():
     y, p = sample()
-    compared = {"mean_prediction": p, "bins": (4 * p).astype(int), "uncertainty": p * (1 - p)}
-    found = diagnose(y, compared, ["a", "b"], confidence_level=0.95)
+    compared = {"mean_prediction": p, "uncertainty": p * (1 - p)}
+    found = diagnose(y, compared, confidence_level=0.95)
     assert json.loads(json.dumps(found, allow_nan=False)) == found
     assert sum(found["reliability"]["n"]) == y.size
     by = found["risk_coverage"]
     # EU = Δ(1 − Δ) orders as 1 − max p does.
     np.testing.assert_allclose(by["uncertainty"], by["prediction"])
     assert by["uncertainty"][-1] == pytest.approx(((p > 0.5) != y).mean())
-
-
-def test_a_thumbnail_is_the_image():
-    import base64
-    import io
-
-    from PIL import Image
-
-    pixels = RNG.integers(0, 256, (10, 8, 1), dtype=np.uint8)
-    kind, _, content = thumbnail(pixels).partition(";base64,")
-    assert kind == "data:image/png"
-    decoded = np.asarray(Image.open(io.BytesIO(base64.b64decode(content))))
-    np.testing.assert_array_equal(decoded, pixels[..., 0])
-    np.testing.assert_array_equal(thumbnail(pixels), thumbnail(pixels / np.float32(255)))
-    large = thumbnail(RNG.integers(0, 256, (200, 100, 3), dtype=np.uint8))
-    assert Image.open(io.BytesIO(base64.b64decode(large.partition(",")[2]))).size == (32, 64)
 
 
 # The three answers
@@ -186,7 +135,7 @@ def scored(*, share=(), bounds=(), slope=(), gap=(), tece=(0.0004, 0.0001, 0.000
 def found_of(**of_methods):
     methods = {n: {"label": n.upper(), "family": "active"} for n in of_methods}
     scores = pd.concat([rows.assign(method=n) for n, rows in of_methods.items()])
-    return answers(DatasetResults("pets", scores, methods))
+    return answers(DatasetResults(scores, "pets", methods))
 
 
 @pytest.mark.parametrize(
@@ -263,25 +212,6 @@ def test_sentences_name_the_best_and_those_alike():
     assert list(sentences(bare)) == ["Whether EU knows the errors is not among these scores."]
 
 
-def test_the_table_holds_every_number_of_the_figure():
-    (several, _) = run_results().datasets
-    found = answers(several)
-    table = answers_table(found, several)
-    assert list(table.text.columns) == [
-        "Group",
-        "Calibration error, points",
-        "Share reported, %",
-        "Slope",
-        "Uncertainty",
-        "Errors, %",
-        "kept at 90 %",
-        "by 1 − max p",
-        "Brier score",
-    ]
-    assert list(table.text.index)[-1] == "Base rate (control)"
-    assert table.to_latex("pets").count(r"\\") == 1 + len(found)
-
-
 # The page
 
 
@@ -337,13 +267,6 @@ def test_links_of_the_page_lead_somewhere(html):
     assert len(ids) == len(set(ids))
     links = {link for link in re.findall(r'href="#([^"]+)"', html) if not link.startswith("m")}
     assert links and {x for x in links if "." in x} <= set(ids)
-
-
-def test_without_scripts_the_answer_and_one_method_show(html):
-    for rule in (".method:first-of-type { display: block; }", ".needs-script { display: none; }"):
-        assert rule in html
-    (box,) = set(re.findall(r'<input type="checkbox"[^>]*>', html))
-    assert "checked" not in box
 
 
 def luminance(color):

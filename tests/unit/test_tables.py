@@ -17,12 +17,11 @@ from epistemic_calibration.registry import load
 from epistemic_calibration.report import TABLES
 from epistemic_calibration.report._doubts import doubts
 from epistemic_calibration.report._groups import letters
-from epistemic_calibration.report.tables import _table, by_eece, drivers, paper, size, summary
-from epistemic_calibration.report.tables._selection import (
-    DatasetScores,
+from epistemic_calibration.report.results import (
+    DatasetResults,
     all_tasks_scores,
-    dataset_scores,
 )
+from epistemic_calibration.report.tables import _table, by_eece, drivers, paper, size, summary
 from epistemic_calibration.report.tables._table import WARNING
 from epistemic_calibration.report.warning_text import warning_notes
 from epistemic_calibration.scoring import METRICS, Metric
@@ -49,7 +48,7 @@ def make_scores(metrics=("accuracy", "ece", "eece"), methods=METHODS, dataset="c
 
 
 def made(module, scores, dataset, methods, decimals=None, **options):
-    results = DatasetScores(scores, dataset, methods, **options)
+    results = DatasetResults(scores, dataset, methods, **options)
     return module.make(results) if decimals is None else module.make(results, decimals=decimals)
 
 
@@ -110,9 +109,9 @@ def test_missing_cells_are_shown_and_named():
 @pytest.mark.fault
 def test_missing_cells_counts_what_was_expected():
     scores = make_scores()
-    assert DatasetScores(scores, "cifar10", METHODS).missing(PAPER_METRICS).empty
+    assert DatasetResults(scores, "cifar10", METHODS).missing(PAPER_METRICS).empty
     seeds = {name: [*SEEDS, 9] for name in METHODS}
-    missing = DatasetScores(
+    missing = DatasetResults(
         scores, "cifar10", METHODS, tasks=[*TASKS, "ship"], seeds=seeds
     ).missing(["ece"])
     # One task more at three seeds, one seed more at three tasks, for four methods.
@@ -125,7 +124,7 @@ def test_missing_cells_counts_what_was_expected():
 def test_a_score_that_is_not_finite_is_missing():
     scores = make_scores()
     scores.loc[(scores["method"] == "mine") & (scores["task"] == "cat"), "value"] = np.nan
-    assert len(DatasetScores(scores, "cifar10", METHODS).missing(PAPER_METRICS)) == 6
+    assert len(DatasetResults(scores, "cifar10", METHODS).missing(PAPER_METRICS)) == 6
 
 
 @pytest.mark.fault
@@ -141,7 +140,7 @@ def test_a_score_that_is_not_finite_is_missing():
 )
 def test_bad_scores_are_refused(change, message):
     with pytest.raises(ValueError, match=message):
-        dataset_scores(change(make_scores()), "cifar10", METHODS)
+        DatasetResults(change(make_scores()), "cifar10", METHODS)
 
 
 def test_latex_escapes_labels_and_keeps_the_structure():
@@ -336,7 +335,7 @@ def test_estimates_of_all_tasks_stand_in_no_mean_over_tasks():
     together = make_scores(metrics=ends).query("task == 'cat' and seed == 0")
     together = together.assign(scope="all_tasks", task=np.nan)
     both = pd.concat([scores, together.assign(value=[0.5, 0.25, 0.75] * (len(together) // 3))])
-    assert len(dataset_scores(both, "cifar10", METHODS)) == len(scores)
+    assert len(DatasetResults(both, "cifar10", METHODS).of_tasks) == len(scores)
     table = made(drivers, both, "cifar10", METHODS)
     expected = scores.query("metric == 'tece_corrected'").groupby("method")["value"].mean()
     cells = table.cells.loc["mine"]
@@ -500,7 +499,7 @@ def test_what_so_few_images_cannot_tell_is_not_shown():
         assert not any("Partial" in note for note in table.notes)
         block = made(paper, scores, "cifar10", METHODS).cells.loc["eece_dispersion"]
         assert block.notna().all(axis=None) == shown
-        found = list(doubts(DatasetScores(scores, "cifar10", METHODS)))
+        found = list(doubts(DatasetResults(scores, "cifar10", METHODS)))
         assert any("999 test images in 100 bins" in doubt for doubt in found) != shown
 
 
@@ -511,11 +510,11 @@ def test_few_positives_and_methods_at_the_base_rate_are_named():
     scores.loc["n_positive", "value"] = 100.0
     scores.loc["brier", "value"] = 0.2
     scores = scores.reset_index()
-    assert list(doubts(DatasetScores(scores, "cifar10", METHODS))) == []
+    assert list(doubts(DatasetResults(scores, "cifar10", METHODS))) == []
     few = (scores["metric"] == "n_positive") & (scores["task"] == "cat")
     scores.loc[few, "value"] = 189.0
     scores.loc[(scores["metric"] == "brier") & (scores["method"] == "base_rate"), "value"] = 0.25
-    found = list(doubts(DatasetScores(scores, "cifar10", METHODS)))
+    found = list(doubts(DatasetResults(scores, "cifar10", METHODS)))
     assert found[0].startswith("Few images of a class: 11 of 200 test images in task cat")
     # 0.2 > 0.055 * 0.945 in that task; of a control it is no news.
     assert sorted(found[1:]) == sorted(

@@ -39,7 +39,7 @@ def step(job):
 
     from epistemic_calibration.files import read_npz, write_text
     from epistemic_calibration.report.comparisons import compare_methods, comparisons_table
-    from epistemic_calibration.report.tables._selection import DatasetScores
+    from epistemic_calibration.report.results import DatasetResults
     from epistemic_calibration.report.warning_text import warning_notes
     from epistemic_calibration.result_files import read_labels, read_tables
 
@@ -56,7 +56,7 @@ def step(job):
         confidence_level=settings.confidence_level,
         random_state=settings.random_state,
     )
-    results = DatasetScores(
+    results = DatasetResults(
         read_tables(job.inputs.scores),
         job.where["dataset"],
         settings.methods,

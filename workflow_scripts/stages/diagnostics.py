@@ -1,4 +1,4 @@
-"""What the page of a run shows of each method besides its scores, in a small file."""
+"""What figures and pages show of each method besides its scores, in a small file."""
 
 from dataclasses import dataclass
 
@@ -19,12 +19,12 @@ def needs(plan, dataset, seed):
             tasks=list(plan.tasks(dataset)),
             confidence_level=plan.config.datasets[dataset].scores.confidence_level,
         ),
-        {"compared": compared, "labels": images, "images": images},
+        {"compared": compared, "labels": images},
     )
 
 
 def step(job):
-    """Write reliability, risk against coverage, and the bins that carry the error."""
+    """Write reliability, and risk against coverage."""
     import json
     from pathlib import Path
 
@@ -36,36 +36,17 @@ def step(job):
 
     settings, labels = job.settings, read_labels(job.inputs.labels)
     y_true = np.stack([labels[task] for task in settings.tasks])
-    inputs, _ = read_npz(job.inputs.images, ["x_test"])
-    of_inputs, _ = read_npz(job.inputs.labels, ["y_test", "class_names", "test_rows"])
     methods = {}
     for path in sorted(job.inputs.compared):
-        compared, _ = read_npz(path, ["mean_prediction", "bins", "uncertainty"])
-        found = diagnose(
-            y_true, compared, settings.tasks, confidence_level=settings.confidence_level
-        )
-        for carrier in found["top_bins"]:
-            for shown in carrier["inputs"]:
-                shown |= seen(inputs["x_test"], of_inputs, shown["row"])
+        compared, _ = read_npz(path, ["mean_prediction", "uncertainty"])
+        found = diagnose(y_true, compared, confidence_level=settings.confidence_level)
         methods[Path(path).stem] = found
     result = {**job.where, "methods": methods}
     text = json.dumps(result, separators=(",", ":"), allow_nan=False)
     write_text(job.outputs.diagnostics, text + "\n")
 
 
-def seen(x_test, of_inputs, row):
-    """Return what a reader sees of a test input: an image or values, its class, its row."""
-    from epistemic_calibration.report.page.thumbnails import first_values, thumbnail
-
-    values = x_test[row]
-    picture = {"image": thumbnail(values)} if values.ndim == 3 else {"values": first_values(values)}
-    name = str(of_inputs["class_names"][of_inputs["y_test"][row]])
-    return {**picture, "class": name, "row": int(of_inputs["test_rows"][row])}
-
-
-STAGE = Stage(
-    Settings, needs, step, inputs=("compared*", "labels", "images"), outputs=("diagnostics",)
-)
+STAGE = Stage(Settings, needs, step, inputs=("compared*", "labels"), outputs=("diagnostics",))
 
 if __name__ == "__main__":
     STAGE.run()

@@ -35,14 +35,14 @@ def step(job):
     from pathlib import Path
 
     from epistemic_calibration.registry import load
-    from epistemic_calibration.report._results import DatasetResults
     from epistemic_calibration.report._saving import save_figure
+    from epistemic_calibration.report.results import DatasetResults
     from epistemic_calibration.report.style import COLUMN_WIDTH, FULL_WIDTH
     from epistemic_calibration.result_files import read_tables
 
     results = DatasetResults(
-        job.where["dataset"],
         read_tables(job.inputs.scores),
+        job.where["dataset"],
         job.settings.methods,
         differences=read_tables([job.inputs.comparisons]),
         diagnostics=json.loads(Path(job.inputs.diagnostics).read_text("utf-8"))["methods"],

@@ -53,10 +53,9 @@ def step(job):
 
     from epistemic_calibration.files import write_text
     from epistemic_calibration.registry import load
-    from epistemic_calibration.report._results import DatasetResults
     from epistemic_calibration.report.comparisons import comparisons_table
     from epistemic_calibration.report.page.run import RunResults, run_page
-    from epistemic_calibration.report.tables._selection import DatasetScores
+    from epistemic_calibration.report.results import DatasetResults
     from epistemic_calibration.report.tables._table import PARTIAL, WARNING
     from epistemic_calibration.result_files import read_tables
 
@@ -68,27 +67,15 @@ def step(job):
     for name, settings in job.settings.datasets.items():
         summary = Path(files[f"{name}_summary.md"]).read_text("utf-8").splitlines()
         differences = read_tables([files[f"{name}_comparisons.csv"]])
-        of_tables = {key: settings[key] for key in ("tasks", "seeds", "n_resamples")}
-        results = DatasetScores(
-            scores[scores["dataset"] == name],
+        results = DatasetResults(
+            scores,
             name,
-            settings["methods"],
             differences=differences,
-            **of_tables,
+            diagnostics=diagnostics[name],
+            warnings=[line for line in summary if line.startswith((PARTIAL, WARNING))],
+            **settings,
         )
-        datasets.append(
-            DatasetResults(
-                name=name,
-                scores=scores[scores["dataset"] == name],
-                methods=settings["methods"],
-                diagnostics=diagnostics[name],
-                differences=differences,
-                tasks=settings["tasks"],
-                seeds=sorted({seed for seeds in settings["seeds"].values() for seed in seeds}),
-                confidence_level=settings["confidence_level"],
-                warnings=[line for line in summary if line.startswith((PARTIAL, WARNING))],
-            )
-        )
+        datasets.append(results)
         tables[name] = [comparisons_table(results)]
         for table in ("drivers", "size"):
             tables[name].append(load("epistemic_calibration.report.tables", table).make(results))

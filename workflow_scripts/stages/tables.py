@@ -47,7 +47,7 @@ def step(job):
     from epistemic_calibration.files import write_text
     from epistemic_calibration.registry import available, load
     from epistemic_calibration.report._doubts import doubts
-    from epistemic_calibration.report.tables._selection import DatasetScores
+    from epistemic_calibration.report.results import DatasetResults
     from epistemic_calibration.report.warning_text import unlike, warning_notes
     from epistemic_calibration.result_files import read_tables
     from epistemic_calibration.workflow.job_warnings import merged
@@ -57,7 +57,7 @@ def step(job):
     methods, folder = settings.pop("methods"), Path(job.outputs.tables[0]).parent
     task_labels = settings.pop("task_labels")
     differences = read_tables([job.inputs.comparisons])
-    results = DatasetScores(scores, dataset, methods, differences=differences, **settings)
+    results = DatasetResults(scores, dataset, methods, differences=differences, **settings)
     for doubt in doubts(results, task_labels):
         # Into the receipts, as what the jobs before have warned of.
         logger.warning("%s", doubt)

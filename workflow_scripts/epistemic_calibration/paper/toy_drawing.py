@@ -61,6 +61,13 @@ class Canvas:
     def __init__(self, labels: Mapping[str, str]) -> None:
         self._labels = labels
 
+    @property
+    def sns(self) -> Any:
+        """The module seaborn, which the environments that fit the methods lack."""
+        import seaborn
+
+        return seaborn
+
     def axes(
         self, height: float, n_rows: int = 1, n_columns: int = 1, **options: Any
     ) -> tuple[Figure, np.ndarray]:
@@ -121,12 +128,10 @@ class Canvas:
 
     def errors_against(self, table: pd.DataFrame, x: str, x_label: str) -> Figure:
         """Draw EECE and TECE of each method against a column: means and range over seeds."""
-        import seaborn as sns
-
         table = self.errors(table)
         figure, axes = self.axes(2.5)
         ax = axes[0, 0]
-        sns.lineplot(
+        self.sns.lineplot(
             table,
             x=x,
             y="value",

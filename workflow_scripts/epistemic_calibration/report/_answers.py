@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from epistemic_calibration.report._groups import letters
-from epistemic_calibration.report._results import DatasetResults
-from epistemic_calibration.report.tables._selection import all_tasks_scores, ordered_methods
+from epistemic_calibration.report.results import DatasetResults
 from epistemic_calibration.report.tables._table import MISSING, Table
 from epistemic_calibration.scoring._resamples import LEVEL
 
@@ -63,15 +62,13 @@ def answers(results: DatasetResults) -> pd.DataFrame:
     ...     dataset="pets", seed=0, method="mine", scope="all_tasks", task=None
     ... )
     >>> methods = {"mine": {"label": "Mine", "family": "active"}}
-    >>> found = answers(DatasetResults("pets", scores, methods))
+    >>> found = answers(DatasetResults(scores, "pets", methods))
     >>> found[["points", "share_high", "verdict", "error", "kept"]].values.tolist()
     [[2.0, 50.0, 'too small', 2.0, 0.5]]
     """
     import pandas as pd
 
-    methods = results.methods
-    names = ordered_methods(methods)
-    scores = all_tasks_scores(results.scores, results.name).reindex(names)
+    methods, names, scores = results.methods, results.order, results.together
     found = pd.DataFrame(
         {
             "label": [methods[name]["label"] for name in names],
@@ -108,8 +105,7 @@ def _column(scores: pd.DataFrame, name: str) -> pd.Series:
 
 
 def _brier(results: DatasetResults, together: pd.DataFrame) -> pd.Series:
-    rows = results.scores
-    rows = rows[(rows["dataset"] == results.name) & (rows["metric"] == "brier")]
+    rows = results.rows[results.rows["metric"] == "brier"]
     return rows.groupby("method")["value"].mean().reindex(together.index)
 
 

@@ -1,18 +1,13 @@
-"""What figures and pages show of one method besides its scores, in few numbers.
-
-Reliability, risk against coverage, and the bins that carry the error, with the inputs in them that
-are to blame.
-"""
+"""What figures and pages show of one method besides its scores: reliability, risk by coverage."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from epistemic_calibration._evaluation_plot import wilson_interval
-from epistemic_calibration.metrics._bins import Bins
 from epistemic_calibration.metrics._clusters import mean_of_groups
 from epistemic_calibration.metrics.binning import equal_width_bins
 
@@ -20,9 +15,6 @@ from epistemic_calibration.metrics.binning import equal_width_bins
 N_RELIABILITY_BINS = 10
 #: Coverages at which the errors are told.
 N_COVERAGES = 50
-#: Bins shown of those that carry the error, and inputs shown of each.
-N_TOP_BINS = 4
-N_TOP_INPUTS = 4
 
 
 def reliability(
@@ -108,126 +100,39 @@ def risk_coverage(wrong: np.ndarray, orders: Mapping[str, np.ndarray]) -> dict[s
     return found
 
 
-def top_bins(
-    y_true: np.ndarray,
-    mean: np.ndarray,
-    bins: np.ndarray,
-    tasks: Sequence[str],
-    *,
-    uncertainty: np.ndarray,
-    confidence_level: float,
-) -> list[dict[str, Any]]:
-    """Return the bins that contribute most to the mean corrected TECE over tasks.
-
-    Parameters
-    ----------
-    y_true, mean, bins, uncertainty : ndarray of shape (n_tasks, n_samples)
-        Labels, mean predictions, bins of the corrected error, squared error that is reported.
-    tasks : sequence of str
-    confidence_level : float in (0, 1)
-        Of all intervals together, by Bonferroni over all bins: the bins are chosen for their
-        error.
-
-    Returns
-    -------
-    list of dict
-        By decreasing contribution: ``task``, ``n``, ``predicted`` (mean, smallest, largest),
-        ``frequency`` of label 1 with ``low`` and ``high``, ``contribution`` to the corrected
-        TECE, and ``inputs``, those that miss most in the direction in which the bin does:
-        ``row``, ``predicted``, ``label``, ``uncertainty`` (√EU in points).
-
-    Examples
-    --------
-    >>> y, mean = np.array([[0, 0, 1, 1]]), np.array([[0.0, 0.1, 0.5, 0.6]])
-    >>> (first, *_) = top_bins(
-    ...     y, mean, np.array([[0, 0, 1, 1]]), ["cat"], uncertainty=mean, confidence_level=0.95
-    ... )
-    >>> first["frequency"], [shown["row"] for shown in first["inputs"]]
-    (1.0, [2, 3])
-    """
-    found, n_bins = [], 0
-    for number in range(len(tasks)):
-        y, prediction = y_true[number].astype(float), mean[number].astype(float)
-        sums = Bins(y, prediction, bins[number])
-        used = np.flatnonzero(sums.used)
-        n_bins += len(used)
-        parts = sums.w * sums.squared_error / len(tasks)
-        found += [(part, number, k) for part, k in zip(parts, used, strict=True)]
-    found.sort(key=lambda item: (-item[0], item[1:]))
-    level = 1 - (1 - confidence_level) / max(n_bins, 1)
-    shown = []
-    for part, number, k in found[:N_TOP_BINS]:
-        if part <= 0:
-            break
-        rows = np.flatnonzero(bins[number] == k)
-        y, prediction = y_true[number][rows].astype(float), mean[number][rows].astype(float)
-        frequency = float(y.mean())
-        low, high = wilson_interval(frequency, len(rows), level)
-        error = (y - prediction) * (1 if frequency > prediction.mean() else -1)
-        order = np.argsort(-error, kind="stable")[:N_TOP_INPUTS]
-        shown.append(
-            {
-                "task": tasks[number],
-                "n": len(rows),
-                "predicted": [float(f(prediction)) for f in (np.mean, np.min, np.max)],
-                "frequency": frequency,
-                "low": float(low),
-                "high": float(high),
-                "contribution": float(part),
-                "inputs": [
-                    {
-                        "row": int(rows[i]),
-                        "predicted": float(prediction[i]),
-                        "label": int(y[i]),
-                        "uncertainty": float(100 * np.sqrt(uncertainty[number][rows[i]])),
-                    }
-                    for i in order
-                ],
-            }
-        )
-    return shown
-
-
 def diagnose(
     y_true: np.ndarray,
     compared: Mapping[str, np.ndarray],
-    tasks: Sequence[str],
     *,
     confidence_level: float,
     groups: np.ndarray | None = None,
 ) -> dict[str, Any]:
-    """Return everything that figures and pages show of one method besides its scores.
+    """Return what figures and pages show of one method besides its scores.
 
     Parameters
     ----------
-    y_true : ndarray of shape (n_tasks, n_samples)
+    y_true, confidence_level, groups
+        As of `reliability`.
     compared : mapping
-        ``mean_prediction``, ``bins`` and ``uncertainty``, each of the shape of ``y_true``.
-    tasks : sequence of str
-    confidence_level : float in (0, 1)
-    groups : ndarray of shape (n_samples,), optional
-        As in `reliability`.
+        ``mean_prediction`` and ``uncertainty``, each of the shape of ``y_true``.
 
     Returns
     -------
     dict
         ``reliability`` and ``risk_coverage`` of all tasks together, by ``uncertainty`` and by
-        ``prediction``, 1 − max p; ``top_bins``.
+        ``prediction``, 1 − max p.
 
     Examples
     --------
     >>> y, mean = np.array([[0, 1, 0, 1]]), np.array([[0.2, 0.3, 0.6, 0.9]])
-    >>> compared = {"mean_prediction": mean, "bins": np.array([[0, 0, 1, 1]]), "uncertainty": mean}
-    >>> sorted(diagnose(y, compared, ["cat"], confidence_level=0.95))
-    ['reliability', 'risk_coverage', 'top_bins']
+    >>> compared = {"mean_prediction": mean, "uncertainty": mean}
+    >>> sorted(diagnose(y, compared, confidence_level=0.95))
+    ['reliability', 'risk_coverage']
     """
     mean, uncertainty = compared["mean_prediction"], compared["uncertainty"]
-    options = {"confidence_level": confidence_level}
     orders = {"uncertainty": uncertainty, "prediction": np.minimum(mean, 1 - mean)}
+    options = {"confidence_level": confidence_level, "groups": groups}
     return {
-        "reliability": reliability(y_true, mean, groups=groups, **options),
+        "reliability": reliability(y_true, mean, **options),
         "risk_coverage": risk_coverage((mean > 0.5) != (y_true == 1), orders),
-        "top_bins": top_bins(
-            y_true, mean, compared["bins"], tasks, uncertainty=uncertainty, **options
-        ),
     }

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from epistemic_calibration.report.tables._selection import DatasetScores
+from epistemic_calibration.report.results import DatasetResults
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -52,12 +52,12 @@ def not_estimable(chosen: pd.DataFrame) -> dict[str, str]:
     return found
 
 
-def doubts(results: DatasetScores, task_labels: Mapping[str, str] | None = None) -> Iterator[str]:
+def doubts(results: DatasetResults, task_labels: Mapping[str, str] | None = None) -> Iterator[str]:
     """Yield, in one sentence each, what the scores themselves say against their use.
 
     Parameters
     ----------
-    results : DatasetScores
+    results : DatasetResults
     task_labels : mapping, optional
         What readers see of tasks, by name.
 
@@ -68,7 +68,7 @@ def doubts(results: DatasetScores, task_labels: Mapping[str, str] | None = None)
     ...     {"metric": ["n_samples", "n_positive", "brier"], "value": [200, 11, 0.06]}
     ... ).assign(dataset="pets", seed=0, method="mine", scope="task", task="cat", n_bins=None)
     >>> methods = {"mine": {"label": "Mine", "family": "active"}}
-    >>> for doubt in doubts(DatasetScores(scores, "pets", methods)):
+    >>> for doubt in doubts(DatasetResults(scores, "pets", methods)):
     ...     print(doubt)
     Few images of a class: 11 of 200 test images in task cat; scores of so few are rough
     Mine: no better than the base rate (Brier score of a constant) in 1 of 1 tasks

@@ -10,23 +10,23 @@ import numpy as np
 from epistemic_calibration.scoring._resamples import LEVEL
 
 if TYPE_CHECKING:
-    from epistemic_calibration.report.tables._selection import DatasetScores
+    from epistemic_calibration.report.results import DatasetResults
 
 #: Numbers of seeds that a note tells the use of.
 _SEEDS = (5, 10)
 
 
-def about_trainings(results: DatasetScores) -> Iterator[str]:
+def about_trainings(results: DatasetResults) -> Iterator[str]:
     """Yield what intervals, groups and comparisons of a data set are of.
 
     Examples
     --------
     >>> import pandas as pd
-    >>> from epistemic_calibration.report.tables._selection import DatasetScores
+    >>> from epistemic_calibration.report.results import DatasetResults
     >>> scores = pd.DataFrame({"seed": [0], "value": 0.5, "metric": "eece"}).assign(
     ...     dataset="pets", method="mine", scope="task", task="cat"
     ... )
-    >>> print(*about_trainings(DatasetScores(scores, "pets", {"mine": {}})))  # doctest: +ELLIPSIS
+    >>> print(*about_trainings(DatasetResults(scores, "pets", {"mine": {}})))  # doctest: +ELLIPSIS
     Of these trainings: intervals, groups and comparisons are of one training of each method...
     """
     n = results.n_trainings

@@ -13,7 +13,7 @@ from epistemic_calibration.report.tables._table import MISSING, Table, number
 if TYPE_CHECKING:
     import pandas as pd
 
-    from epistemic_calibration.report.tables._selection import DatasetScores
+    from epistemic_calibration.report.results import DatasetResults
 
 # What the methods are compared by, and what orders them.
 _COMPARED = "tece_corrected"
@@ -125,12 +125,12 @@ def compare_methods(
     return table.astype({"degrees_of_freedom": float, "seeds_needed": "Int64"})
 
 
-def comparisons_table(results: DatasetScores, *, level: float = 0.05) -> Table:
+def comparisons_table(results: DatasetResults, *, level: float = 0.05) -> Table:
     """Return which methods differ in the corrected TECE.
 
     Parameters
     ----------
-    results : DatasetScores
+    results : DatasetResults
         With ``differences``.
     level : float, default 0.05
         Of all comparisons together.
@@ -145,7 +145,7 @@ def comparisons_table(results: DatasetScores, *, level: float = 0.05) -> Table:
     Examples
     --------
     >>> import pandas as pd
-    >>> from epistemic_calibration.report.tables._selection import DatasetScores
+    >>> from epistemic_calibration.report.results import DatasetResults
     >>> differences = pd.DataFrame({"method": ["a"], "other": ["b"], "p_holm": [0.4]}).assign(
     ...     p_holm_fixed=0.4, seeds_needed=None
     ... )
@@ -153,7 +153,7 @@ def comparisons_table(results: DatasetScores, *, level: float = 0.05) -> Table:
     ...     dataset="pets", seed=0, scope="task", task="cat", metric="tece_corrected"
     ... )
     >>> methods = {"a": {"label": "A"}, "b": {"label": "B"}}
-    >>> results = DatasetScores(scores, "pets", methods, differences=differences)
+    >>> results = DatasetResults(scores, "pets", methods, differences=differences)
     >>> comparisons_table(results).text.to_dict("index")["B"]
     {'Corrected TECE': '0.0100', 'Cannot be told from': 'A'}
     """

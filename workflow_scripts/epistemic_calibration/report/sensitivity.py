@@ -12,8 +12,8 @@ from matplotlib.lines import Line2D
 
 from epistemic_calibration.report._metrics import metric_label
 from epistemic_calibration.report._names import drawable, drawable_labels
+from epistemic_calibration.report.results import ordered_methods
 from epistemic_calibration.report.style import FULL_WIDTH, method_styles, rc_params
-from epistemic_calibration.report.tables._selection import ordered_methods
 
 # Bands of more methods hide each other.
 _METHODS_WITH_BANDS = 6

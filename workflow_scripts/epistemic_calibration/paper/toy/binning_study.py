@@ -42,13 +42,11 @@ def measure(
 
 def plot(table: pd.DataFrame, canvas: Canvas) -> Figure:
     """Draw |EECE − TECE| against the number of bins: means over seeds, and where they are least."""
-    import seaborn as sns
-
     table = canvas.named(table[table["metric"] == "absolute_difference"])
     figure, axes = canvas.axes(2.8)
     ax, colors = axes[0, 0], canvas.palette(table)
     lines = {"x": "n_bins", "y": "value", "hue": "Method", "palette": colors, "ax": ax}
-    sns.lineplot(table, errorbar=canvas.range, err_kws={"alpha": 0.1, "lw": 0}, **lines)
+    canvas.sns.lineplot(table, errorbar=canvas.range, err_kws={"alpha": 0.1, "lw": 0}, **lines)
     for method, mean in table.groupby(["Method", "n_bins"])["value"].mean().groupby("Method"):
         best = mean.idxmin()[1]
         look = {"color": colors[method], "edgecolor": canvas.ink, "lw": 0.6, "zorder": 4}
@@ -56,7 +54,7 @@ def plot(table: pd.DataFrame, canvas: Canvas) -> Figure:
     canvas.log_values(ax)
     ax.set(xscale="log", xlabel="Number of bins (★ least mean)")
     ax.set_ylabel(f"|EECE − TECE| (mean and range: {canvas.seeds(table)})")
-    sns.move_legend(ax, "lower center", bbox_to_anchor=(0.5, 1), ncols=2, title=None)
+    canvas.sns.move_legend(ax, "lower center", bbox_to_anchor=(0.5, 1), ncols=2, title=None)
     return figure
 
 

@@ -70,8 +70,6 @@ def measure(
 
 def plot(table: pd.DataFrame, canvas: Canvas) -> Figure:
     """Draw EECE and TECE of every method, least EECE on top."""
-    import seaborn as sns
-
     table = canvas.errors(table)
     means = table[table["Error"] == "EECE"].groupby("Method")["value"].mean()
     order = list(means.sort_values().index)
@@ -86,8 +84,10 @@ def plot(table: pd.DataFrame, canvas: Canvas) -> Figure:
         "order": order,
     }
     colors = {"EECE": canvas.ink, "TECE": canvas.class_colors[0]}
-    sns.stripplot(table, dodge=True, jitter=False, size=2, palette=colors, legend=False, **rows)
-    sns.pointplot(
+    canvas.sns.stripplot(
+        table, dodge=True, jitter=False, size=2, palette=colors, legend=False, **rows
+    )
+    canvas.sns.pointplot(
         table,
         dodge=0.4,
         errorbar=canvas.range,

@@ -51,13 +51,11 @@ def measure(
 
 def plot(table: pd.DataFrame, canvas: Canvas) -> Figure:
     """Draw the curves, one line per method; dotted, those of perfect calibration."""
-    import seaborn as sns
-
     table = canvas.named(table)
     figure, axes = canvas.axes(3.4)
     ax, lines = axes[0, 0], {"x": "predicted", "hue": "Method", "palette": canvas.palette(table)}
     ax.plot([0, 1], [0, 1], color=canvas.ink, lw=0.8, ls="--", label="diagonal")
-    sns.lineplot(
+    canvas.sns.lineplot(
         table,
         y="frequency",
         units="seed",
@@ -68,8 +66,8 @@ def plot(table: pd.DataFrame, canvas: Canvas) -> Figure:
         ax=ax,
         **lines,
     )
-    sns.lineplot(table, y="frequency", errorbar=None, lw=2, ax=ax, **lines)
-    sns.lineplot(
+    canvas.sns.lineplot(table, y="frequency", errorbar=None, lw=2, ax=ax, **lines)
+    canvas.sns.lineplot(
         table, y="frequency_if_calibrated", errorbar=None, ls=":", legend=False, ax=ax, **lines
     )
     ax.plot([], [], color=canvas.faint, ls=":", label="if it were calibrated")

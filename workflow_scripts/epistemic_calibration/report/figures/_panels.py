@@ -1,19 +1,94 @@
-"""The three pictures of one method, each on axes of its own."""
+"""The three pictures of one method, each on axes of its own, and figures of panels of them."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import matplotlib as mpl
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
-from epistemic_calibration.report._results import DatasetResults
-from epistemic_calibration.report.figures._axes import BLUE, GREY, INK, ORANGE, plain_ticks
+from epistemic_calibration.report._names import drawable_labels
+from epistemic_calibration.report.figures._axes import (
+    BLUE,
+    GREY,
+    INK,
+    ORANGE,
+    plain_ticks,
+    ranked,
+)
+from epistemic_calibration.report.results import DatasetResults
+from epistemic_calibration.report.style import rc_params
 
+#: Panels of methods that one figure holds.
+MAX_PANELS = 6
 _DIAGONAL = {"color": INK, "lw": 0.9, "ls": "--", "zorder": 1}
+
+
+def panels(
+    results: DatasetResults,
+    found: Mapping[str, Any],
+    draw: Callable[[Axes, Any], None],
+    *,
+    width: float,
+    height: float,
+) -> tuple[Figure, dict[str, Axes]]:
+    """Return a figure with a panel for each of at most six methods, and the axes by method.
+
+    Parameters
+    ----------
+    results : DatasetResults
+    found : mapping
+        What is drawn of each method, of which `chosen` are shown.
+    draw : callable
+        Gets axes and what is found of a method.
+    width, height : float
+        Of the figure and of one row of it, in inches.
+
+    Raises
+    ------
+    ValueError
+        If nothing is found of any method.
+    """
+    found, labels = chosen(results, found), drawable_labels(results.methods)
+    names = list(found)
+    columns = min(len(names), 3 if width > 4 else 2)
+    n_rows = math.ceil(len(names) / columns)
+    with mpl.rc_context(rc_params()):
+        figure = Figure(figsize=(width, height * n_rows))
+        axes = figure.subplots(n_rows, columns, squeeze=False, sharex=True, sharey=True).ravel()
+        for ax in axes[len(names) :]:
+            ax.remove()
+        shown = dict(zip(names, axes, strict=False))
+        for name, ax in shown.items():
+            draw(ax, found[name])
+            ax.set_title(labels[name])
+            ax.label_outer()
+    return figure, shown
+
+
+def chosen(results: DatasetResults, found: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what is found of at most six methods, of active ones if there are any.
+
+    Raises
+    ------
+    ValueError
+        If nothing is found of any method.
+    """
+    names = [name for name in ranked(results) if found.get(name) is not None]
+    if not names:
+        raise ValueError(f"dataset={results.dataset!r} has nothing of any method to draw here")
+    active = [name for name in names if results.methods[name]["family"] == "active"]
+    return {name: found[name] for name in (active or names)[:MAX_PANELS]}
+
+
+def diagnosed(results: DatasetResults, kind: str) -> dict[str, Any]:
+    """Return what the diagnostics of each method have of a kind."""
+    return {name: of_method.get(kind) for name, of_method in results.diagnostics.items()}
 
 
 def reliability(ax: Axes, found: Mapping[str, Sequence[float]]) -> None:
@@ -53,8 +128,7 @@ def error_curves(results: DatasetResults) -> dict[str, pd.DataFrame]:
         Columns ``uncertainty``, ``error`` (NaN where only bounds are known), ``low``, ``high``;
         empty where no method has a curve.
     """
-    rows = results.scores
-    rows = rows[(rows["dataset"] == results.name) & (rows["scope"] == "bin")]
+    rows = results.rows[results.rows["scope"] == "bin"]
     found = {}
     for prefix, ends in (
         ("curve", ("error_low", "error_high")),

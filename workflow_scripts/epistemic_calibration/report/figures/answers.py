@@ -12,7 +12,6 @@ from matplotlib.figure import Figure
 
 from epistemic_calibration.report._answers import FAMILIES, RIGHT, UNKNOWN, answers
 from epistemic_calibration.report._names import drawable
-from epistemic_calibration.report._results import DatasetResults
 from epistemic_calibration.report.figures._axes import (
     BLUE,
     GREY,
@@ -21,6 +20,7 @@ from epistemic_calibration.report.figures._axes import (
     from_zero,
     plain_ticks,
 )
+from epistemic_calibration.report.results import DatasetResults
 from epistemic_calibration.report.style import FULL_WIDTH, rc_params
 
 CAPTION = (
@@ -75,14 +75,14 @@ def draw(
     ...     dataset="pets", seed=0, method="mine", scope="all_tasks", task=None
     ... )
     >>> methods = {"mine": {"label": "Mine", "family": "active"}}
-    >>> figure = draw(DatasetResults("pets", scores, methods))
+    >>> figure = draw(DatasetResults(scores, "pets", methods))
     >>> [text.get_text() for text in figure.axes[1].texts]
     ['too small']
     """
     found = answers(results)
     found = found[found["family"].isin(families)]
     if not found["points"].notna().any():
-        raise ValueError(f"no method of dataset={results.name!r} has a corrected TECE")
+        raise ValueError(f"no method of dataset={results.dataset!r} has a corrected TECE")
     columns = _columns(found)
     heights = _places(found)
     high = -float(heights.min()) + 1.2

@@ -7,10 +7,9 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from epistemic_calibration.report._names import drawable_labels
-from epistemic_calibration.report._results import DatasetResults
 from epistemic_calibration.report.figures._axes import BLUE, GREY, INK, from_zero, ranked
+from epistemic_calibration.report.results import DatasetResults
 from epistemic_calibration.report.style import FULL_WIDTH, rc_params
-from epistemic_calibration.report.tables._selection import dataset_scores
 
 CAPTION = (
     "What EECE = Σ w |g² − W| is made of: g², the squared miss of the mean in the bins (dot), of "
@@ -43,10 +42,10 @@ def draw(results: DatasetResults, *, width: float = FULL_WIDTH) -> Figure:
     ...     columns=["metric", "value"],
     ... ).assign(dataset="pets", seed=0, method="eknn", scope="task", task="cat")
     >>> methods = {"eknn": {"label": "EK-NN", "family": "illustrative"}}
-    >>> draw(DatasetResults("pets", scores, methods)).axes[0].get_xlabel()
+    >>> draw(DatasetResults(scores, "pets", methods)).axes[0].get_xlabel()
     'EECE and its parts, squared probability'
     """
-    chosen = dataset_scores(results.scores, results.name, results.methods)
+    chosen = results.of_tasks
     means = chosen.pivot_table(index="method", columns="metric", values="value")
     if not set(_PARTS) <= set(means):
         raise ValueError(f"scores must have the metrics {list(_PARTS)}; has {list(means)}")

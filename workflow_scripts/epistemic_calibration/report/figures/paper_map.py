@@ -6,10 +6,9 @@ import matplotlib as mpl
 from matplotlib.figure import Figure
 
 from epistemic_calibration.report._names import drawable_labels
-from epistemic_calibration.report._results import DatasetResults
 from epistemic_calibration.report.figures._axes import plain_ticks, ranked
+from epistemic_calibration.report.results import DatasetResults
 from epistemic_calibration.report.style import COLUMN_WIDTH, method_styles, rc_params
-from epistemic_calibration.report.tables._selection import dataset_scores
 
 CAPTION = (
     "The paper's map: ECE (in probability) against EECE (in squared units of it) on logarithmic "
@@ -40,16 +39,16 @@ def draw(results: DatasetResults, *, width: float = COLUMN_WIDTH) -> Figure:
     ...     [("cat", "ece", 0.25), ("cat", "eece", 0.125)], columns=["task", "metric", "value"]
     ... ).assign(dataset="pets", seed=0, method="eknn", scope="task")
     >>> methods = {"eknn": {"label": "EK-NN", "family": "illustrative"}}
-    >>> draw(DatasetResults("pets", scores, methods)).axes[0].get_ylabel()
+    >>> draw(DatasetResults(scores, "pets", methods)).axes[0].get_ylabel()
     'ECE'
     """
-    chosen = dataset_scores(results.scores, results.name, results.methods)
+    chosen = results.of_tasks
     spread = chosen.groupby(["metric", "method"])["value"].agg(["mean", "min", "max"])
     spread = spread.clip(lower=_SMALLEST)
     found = [set(spread.loc[m].index) if m in spread.index else set() for m in ("eece", "ece")]
     names = [name for name in ranked(results) if all(name in of for of in found)]
     if not names:
-        raise ValueError(f"no method of dataset={results.name!r} has both eece and ece")
+        raise ValueError(f"no method of dataset={results.dataset!r} has both eece and ece")
     styles, labels = method_styles(results.methods), drawable_labels(results.methods)
     x, y = spread.loc["eece"], spread.loc["ece"]
     with mpl.rc_context(rc_params()):

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import matplotlib as mpl
+import numpy as np
 from matplotlib.figure import Figure
 
-from epistemic_calibration.report._names import drawable_labels
-from epistemic_calibration.report._results import DatasetResults
 from epistemic_calibration.report.figures import _panels
-from epistemic_calibration.report.figures._axes import diagnosed, panels
-from epistemic_calibration.report.style import FULL_WIDTH, rc_params
+from epistemic_calibration.report.results import DatasetResults
+from epistemic_calibration.report.style import FULL_WIDTH
 
 CAPTION = (
     "Errors among the inputs that are kept when those of largest EU are set aside (solid; the "
@@ -21,17 +19,7 @@ CAPTION = (
 def draw(results: DatasetResults, *, width: float = FULL_WIDTH) -> Figure:
     """Draw a panel for each of at most six methods, active ones first.
 
-    Parameters
-    ----------
-    results : DatasetResults
-        With diagnostics.
-    width : float
-        In inches.
-
-    Raises
-    ------
-    ValueError
-        If there are no diagnostics.
+    Parameters and errors as of `_panels.panels`.
 
     Examples
     --------
@@ -43,21 +31,16 @@ def draw(results: DatasetResults, *, width: float = FULL_WIDTH) -> Figure:
     ...     [("mine", "tece_corrected", 0.01)], columns=["method", "metric", "value"]
     ... ).assign(dataset="pets", seed=0, scope="all_tasks", task=None)
     >>> results = DatasetResults(
-    ...     "pets", scores, methods, diagnostics={"mine": {"risk_coverage": found}}
+    ...     scores, "pets", methods, diagnostics={"mine": {"risk_coverage": found}}
     ... )
     >>> draw(results).axes[0].get_title()
     'Mine'
     """
-    names, labels = diagnosed(results, "risk_coverage"), drawable_labels(results.methods)
-    with mpl.rc_context(rc_params()):
-        figure, axes = panels(names, width, 1.6, sharex=True, sharey=True)
-        tops = []
-        for ax, name in zip(axes, names, strict=True):
-            _panels.risk_coverage(ax, results.diagnostics[name]["risk_coverage"])
-            tops.append(ax.get_ylim()[1])
-            ax.set_title(labels[name])
-            ax.label_outer()
-            if name != names[0]:
-                ax.get_legend().remove()
-        axes[0].set_ylim(0, max(tops))
+    found = _panels.chosen(results, _panels.diagnosed(results, "risk_coverage"))
+    figure, axes = _panels.panels(results, found, _panels.risk_coverage, width=width, height=1.6)
+    first, *others = axes.values()
+    for ax in others:
+        ax.get_legend().remove()
+    errors = [f[name] for f in found.values() for name in ("uncertainty", "prediction")]
+    first.set_ylim(0, max(112 * np.max(errors), 1e-3))
     return figure

@@ -81,10 +81,6 @@ th:first-child, td.word, th.word { text-align: left; }
 th:first-child { position: sticky; left: 0; background: var(--paper); font-weight: 400;
   max-width: 9.5rem; }
 thead th, thead th:first-child { font-weight: 600; }
-.inputs { display: flex; gap: .6rem; }
-.inputs figure { width: 6.2rem; font-size: .8rem; }
-.inputs img { width: 3rem; height: 3rem; object-fit: contain; image-rendering: pixelated;
-  background: #777; display: block; }
 .plate { background: #fff; max-width: 30rem; padding: .3rem; border-radius: .3rem; }
 dl { display: grid; grid-template-columns: max-content 1fr; gap: .1rem 1rem; margin: .4rem 0; }
 dt { color: var(--muted); }
@@ -119,12 +115,7 @@ _PARTS = """\
 {% for row in t.rows %}
 <tr><th scope="row">{{ row[0] }}</th>
 {% for cell in row[1:] %}<td{% if loop.index in t.words %} class="word"{% endif %}>
-{%- if cell.inputs is defined %}<div class="inputs">
-{% for i in cell.inputs %}
-<figure>{% if i.image %}<img src="{{ i.image }}" alt="{{ i.what }}">{% endif %}
-{{ i.what }}<br>{{ i.said }}<br>{{ i.row }}{% if i.shown %}<br>{{ i.shown }}{% endif %}</figure>
-{% endfor %}
-</div>{% else %}{{ cell }}{% endif %}</td>{% endfor %}
+{{ cell }}</td>{% endfor %}
 </tr>
 {% endfor %}
 </tbody>
@@ -173,9 +164,6 @@ _PARTS = """\
 {% for p in m.pictures %}<figure>{{ p.svg }}<figcaption>{{ p.caption }}</figcaption></figure>
 {% endfor %}
 </div>
-{% if m.wrong %}
-<details><summary>Where it goes wrong</summary>{{ table(m.wrong) }}</details>
-{% endif %}
 </article>
 {% endfor %}
 {% endif %}

@@ -22,9 +22,9 @@ from epistemic_calibration.metrics.error_curve import (
     halves_of_uncertainty,
 )
 from epistemic_calibration.report._diagnostics import diagnose, risk_coverage
-from epistemic_calibration.report._results import DatasetResults
 from epistemic_calibration.report.comparisons import compare_methods
 from epistemic_calibration.report.page.run import RunResults, run_page
+from epistemic_calibration.report.results import DatasetResults
 
 _CURVE_BINS = 10
 # What an evaluation of several classes calls the numbers of all of them.
@@ -89,13 +89,12 @@ def files_page(
         )
     title = "Your predictions" if others else first
     results = DatasetResults(
-        name=title,
-        scores=pd.DataFrame(rows).assign(dataset=title, seed=random_state, task=None),
-        methods={name: {"label": name, "family": "active"} for name in files},
+        pd.DataFrame(rows).assign(dataset=title, seed=random_state, task=None),
+        title,
+        {name: {"label": name, "family": "active"} for name in files},
         differences=differences,
         diagnostics=diagnostics,
         tasks=tasks.names,
-        seeds=[random_state],
         confidence_level=confidence_level,
         warnings=warnings,
     )
@@ -197,7 +196,7 @@ class _Tasks:
 
     def diagnosed(self, compared: Mapping[str, np.ndarray], level: float) -> dict[str, Any]:
         groups = self.arrays.get("groups")
-        found = diagnose(self.y_true, compared, self.names, confidence_level=level, groups=groups)
+        found = diagnose(self.y_true, compared, confidence_level=level, groups=groups)
         if self.several:
             # An error is a wrong class, not a wrong answer to one of the questions.
             mean = compared["mean_prediction"]

@@ -22,11 +22,11 @@ from epistemic_calibration.report._answers import (
     sentences,
     share,
 )
-from epistemic_calibration.report._results import DatasetResults
 from epistemic_calibration.report.figures import _panels, eece_parts, paper_map
 from epistemic_calibration.report.figures import answers as answers_figure
 from epistemic_calibration.report.page._svg import inline_svg
 from epistemic_calibration.report.page._template import COLORS, TEMPLATES
+from epistemic_calibration.report.results import DatasetResults
 from epistemic_calibration.report.style import rc_params
 from epistemic_calibration.report.tables._table import MISSING, Table, _flat
 
@@ -80,7 +80,7 @@ def run_page(run: RunResults) -> str:
         lstrip_blocks=True,
     )
     markup = jinja2.utils.markupsafe.Markup
-    shown = [_Dataset(d, run.tables.get(d.name, ()), markup).shown() for d in run.datasets]
+    shown = [_Dataset(d, run.tables.get(d.dataset, ()), markup).shown() for d in run.datasets]
     alone = len(shown) == 1
     return environment.get_template("page.html").render(
         title="Can the uncertainty be trusted?" + (f" {shown[0]['title']}" if alone else ""),
@@ -98,7 +98,7 @@ class _Dataset:
     def __init__(self, results: DatasetResults, tables: Sequence[Table], markup: type) -> None:
         self.results, self.tables, self.markup = results, tables, markup
         self.found = answers(results)
-        self.id = slug(results.name)
+        self.id = slug(results.dataset)
         self.ids = {name: f"{self.id}.{slug(name)}" for name in self.found.index}
 
     def svg(self, figure: Figure, said: str, **options: Any) -> str:
@@ -162,17 +162,15 @@ class _Dataset:
                     for draw, data, said in pictures
                     if data is not None
                 ],
-                "wrong": _wrong(diagnosed["top_bins"], row),
             }
 
     def _experts(self) -> Iterator[dict[str, Any]]:
         results = self.results
-        metrics = set(results.scores.loc[results.scores["scope"] == "task", "metric"])
         for title, module, themed in (
             ("EECE and its parts", eece_parts, True),
             ("The paper's map", paper_map, False),
         ):
-            if {"eece", "eece_calibration", "eece_dispersion", "ece"} <= metrics:
+            if {"eece", "eece_calibration", "eece_dispersion", "ece"} <= results.found:
                 figure = module.draw(results, width=6.5 if themed else 4)
                 kind = "" if themed else "plate"
                 yield {
@@ -184,8 +182,6 @@ class _Dataset:
         for table in self.tables:
             shown = table_shown(table, folded=True)
             yield {"title": table.caption, "svg": "", "tables": [shown]}
-        if (fits := _fits(results)) is not None:
-            yield {"title": fits["caption"], "svg": "", "tables": [fits]}
 
 
 _SAID = {
@@ -231,81 +227,6 @@ def _said_of_method(row: pd.Series) -> str:
     return " ".join(parts)
 
 
-def _wrong(bins: Sequence[Mapping[str, Any]], row: pd.Series) -> dict[str, Any] | None:
-    if not bins:
-        return None
-    rows, records = [], []
-    total = (row["points"] / 100) ** 2
-    for found in bins:
-        part = f"{100 * found['contribution'] / total:.0f} %" if total > 0 else "—"
-        rows.append(
-            [
-                found["task"] or "all",
-                f"{found['n']:,}",
-                f"{found['predicted'][0]:.3f}",
-                f"{found['frequency']:.3f} [{found['low']:.3f}, {found['high']:.3f}]",
-                part,
-                {"inputs": [_input_shown(shown) for shown in found["inputs"]]},
-            ]
-        )
-        for shown in found["inputs"]:
-            kept = {name: value for name, value in shown.items() if name != "image"}
-            records.append({"task": found["task"], **kept})
-    csv = pd.DataFrame(records).to_csv(index=False, lineterminator="\n")
-    return {
-        "caption": "The bins that carry most of the calibration error",
-        "columns": [
-            "Task",
-            "Inputs",
-            "Predicted, mean",
-            "Label 1 [interval]",
-            "Of the squared error",
-            "Inputs that miss most: class, prediction ± √EU, row",
-        ],
-        "words": [5],
-        "rows": rows,
-        "notes": ["Intervals allow for the choice of bins."],
-        "csv": data_uri(csv),
-        "file": f"{slug(row['label'])}_wrong.csv",
-        "shows_caption": True,
-    }
-
-
-def _input_shown(shown: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        "image": shown.get("image"),
-        "what": str(shown["class"]) if "class" in shown else f"label {shown['label']}",
-        "said": f"{shown['predicted']:.3f} ± {shown['uncertainty'] / 100:.3f}",
-        "row": f"row {shown['row']}",
-        "shown": shown.get("values", ""),
-    }
-
-
-def _fits(results: DatasetResults) -> dict[str, Any] | None:
-    scores = results.scores
-    chosen = scores[scores["metric"].str.startswith("diagnostic_")]
-    chosen = chosen[np.isfinite(chosen["value"]) & chosen["method"].isin(results.methods)]
-    if chosen.empty:
-        return None
-    spread = chosen.groupby(["method", "metric"])["value"].agg(["min", "median", "max"])
-    return {
-        "caption": "What the fits say of themselves, over tasks and seeds",
-        "columns": ["Method", "Number", "Least", "Median", "Largest"],
-        "words": [1],
-        "rows": [
-            [
-                results.methods[method]["label"],
-                metric.removeprefix("diagnostic_").replace("_", " "),
-                *(f"{value:.4g}" for value in values),
-            ]
-            for (method, metric), values in zip(spread.index, spread.to_numpy(), strict=True)
-        ],
-        "notes": ["R-hat should be near 1."],
-        "csv": "",
-        "shows_caption": False,
-    }
-
-
 def table_shown(table: Table, *, folded: bool = False) -> dict[str, Any]:
     """Return what the template shows of a table, which has its caption above if it is folded."""
     text = _flat(table.text)
@@ -323,16 +244,16 @@ def table_shown(table: Table, *, folded: bool = False) -> dict[str, Any]:
 
 
 def _subtitle(results: DatasetResults) -> str:
-    scores = results.scores[results.scores["dataset"] == results.name]
-    n = scores.loc[scores["metric"] == "n_samples", "value"].max()
-    seeds = ", ".join(map(str, results.seeds))
-    estimated = "reducible_error" in set(scores["metric"])
+    rows = results.rows
+    n = rows.loc[rows["metric"] == "n_samples", "value"].max()
+    seeds, n_tasks = sorted(rows["seed"].unique()), len(results.tasks or ())
+    estimated = "reducible_error" in set(rows["metric"])
     parts = [] if np.isnan(n) else [f"{n:,.0f} test inputs"]
-    if len(results.tasks) > 1:
-        parts.append(f"{len(results.tasks)} one-vs-all tasks")
+    if n_tasks > 1:
+        parts.append(f"{n_tasks} one-vs-all tasks")
     parts.append("several labels per input" if estimated else "one label per input")
-    if len(results.seeds) > 1 or len(results.tasks) > 1:
-        parts.append(f"seed{'s' * (len(results.seeds) > 1)} {seeds}")
+    if len(seeds) > 1 or n_tasks > 1:
+        parts.append(f"seed{'s' * (len(seeds) > 1)} {', '.join(map(str, seeds))}")
     return " · ".join(parts)
 
 

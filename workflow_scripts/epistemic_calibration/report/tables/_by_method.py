@@ -21,18 +21,18 @@ from epistemic_calibration.scoring._resamples import LEVEL, can_reject, resample
 if TYPE_CHECKING:
     import pandas as pd
 
-    from epistemic_calibration.report.tables._selection import DatasetScores
+    from epistemic_calibration.report.results import DatasetResults
     from epistemic_calibration.scoring import Metric
 
 
 def ranked_table(
-    results: DatasetScores, *, table: str, caption: str, notes: Sequence[str]
+    results: DatasetResults, *, table: str, caption: str, notes: Sequence[str]
 ) -> Table:
     """Return one row per method with the metrics of a table, ranked by EECE.
 
     Parameters
     ----------
-    results : DatasetScores
+    results : DatasetResults
     table : str
         Name of the table in ``Metric.tables``.
     caption : str
@@ -79,13 +79,13 @@ def ranked_table(
 
 
 def method_cells(
-    results: DatasetScores, order: Sequence[str], metrics: Sequence[Metric]
+    results: DatasetResults, order: Sequence[str], metrics: Sequence[Metric]
 ) -> pd.DataFrame:
     """Return one row per method: what it is, how much it is scored on, and some metrics.
 
     Parameters
     ----------
-    results : DatasetScores
+    results : DatasetResults
     order : sequence of str
         Methods, one row each.
     metrics : sequence of Metric
@@ -133,7 +133,7 @@ def method_cells(
     return values
 
 
-def rejections(results: DatasetScores, name: str) -> pd.DataFrame:
+def rejections(results: DatasetResults, name: str) -> pd.DataFrame:
     """Return in how many tasks a test rejects for each method, and how many there are.
 
     At `LEVEL`, by Holm over the methods and tasks of a seed. Columns sum, which is missing where
@@ -153,7 +153,7 @@ def rejections(results: DatasetScores, name: str) -> pd.DataFrame:
     return counts
 
 
-def coarse_p_values(results: DatasetScores, *names: str) -> Iterator[str]:
+def coarse_p_values(results: DatasetResults, *names: str) -> Iterator[str]:
     """Say so where the tests of a name, or any, draw too few resamples to reject anything."""
     chosen, n_resamples = results.of_tasks, results.n_resamples
     for name in names or chosen["metric"].unique():

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from epistemic_calibration.report.results import count
+
 # The workflow loads tables while it plans, so pandas waits until one is made.
 if TYPE_CHECKING:
     import pandas as pd
@@ -188,17 +190,6 @@ def missing_notes(missing: pd.DataFrame, methods: Mapping[str, Mapping[str, str]
         f"{INCOMPLETE} for a mean over fewer seeds than the others. Missing: "
         f"{' | '.join(named)}."
     )
-
-
-def count(n: int, noun: str) -> str:
-    """Return a number with its noun.
-
-    Examples
-    --------
-    >>> count(1, "seed"), count(2, "seed")
-    ('1 seed', '2 seeds')
-    """
-    return f"{n} {noun}" + ("" if n == 1 else "s")
 
 
 def number(value: float, digits: int, *, starred: bool = False) -> str:

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
+from epistemic_calibration.report.results import DatasetResults
 from epistemic_calibration.report.tables._by_method import ranked_table
-from epistemic_calibration.report.tables._selection import DatasetScores
 from epistemic_calibration.report.tables._table import Table
 
 SUFFIX = "_by_eece"
 
 
-def make(results: DatasetScores) -> Table:
+def make(results: DatasetResults) -> Table:
     """Return one row per method: mean ± sd of the metrics of the table ``by_eece``.
 
     Parameters
     ----------
-    results : DatasetScores
+    results : DatasetResults
 
     Returns
     -------
@@ -28,7 +28,7 @@ def make(results: DatasetScores) -> Table:
     ...     [("cat", 0.25), ("dog", 0.75)], columns=["task", "value"]
     ... ).assign(dataset="pets", seed=0, method="eknn", scope="task", metric="eece")
     >>> methods = {"eknn": {"label": "EK-NN", "family": "illustrative"}}
-    >>> make(DatasetScores(scores, "pets", methods)).text.loc["EK-NN"].to_dict()
+    >>> make(DatasetResults(scores, "pets", methods)).text.loc["EK-NN"].to_dict()
     {'Rank': '1', 'Family': 'illustrative', 'EECE': '0.5000 ± 0.3536'}
     """
     return ranked_table(

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from epistemic_calibration.report._trainings import about_trainings
+from epistemic_calibration.report.results import DatasetResults
 from epistemic_calibration.report.tables._by_method import coarse_p_values, ranked_table
-from epistemic_calibration.report.tables._selection import DatasetScores
 from epistemic_calibration.report.tables._table import WARNING, Table
 
 SUFFIX = "_drivers"
 
 
-def make(results: DatasetScores) -> Table:
+def make(results: DatasetResults) -> Table:
     """Return one row per method with the metrics of the table ``drivers``.
 
     In the text the corrected TECE has the interval of its mean over tasks, which takes into
@@ -20,7 +20,7 @@ def make(results: DatasetScores) -> Table:
 
     Parameters
     ----------
-    results : DatasetScores
+    results : DatasetResults
         Where each test drew too few label sets to reject anything, cells are empty and a note
         says so.
 
@@ -38,7 +38,7 @@ def make(results: DatasetScores) -> Table:
     ...     columns=["scope", "task", "metric", "value"],
     ... ).assign(dataset="pets", seed=0, method="eknn")
     >>> methods = {"eknn": {"label": "EK-NN", "family": "illustrative"}}
-    >>> make(DatasetScores(scores, "pets", methods)).text.loc["EK-NN", "Corrected TECE"]
+    >>> make(DatasetResults(scores, "pets", methods)).text.loc["EK-NN", "Corrected TECE"]
     '0.5000 [0.5000, 0.5000]'
     """
     return ranked_table(
@@ -66,7 +66,7 @@ def make(results: DatasetScores) -> Table:
     )
 
 
-def _hidden_by_bins(results: DatasetScores) -> Iterator[str]:
+def _hidden_by_bins(results: DatasetResults) -> Iterator[str]:
     """Say so where the bound without bins is surely above what the bins see."""
     chosen, together = results.of_tasks, results.together
     bound = chosen[chosen["metric"] == "tece_cross_fitted_low"].groupby("method")["value"].mean()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from epistemic_calibration.report._doubts import not_estimable
-from epistemic_calibration.report.tables._selection import DatasetScores
+from epistemic_calibration.report.results import DatasetResults
 from epistemic_calibration.report.tables._table import (
     MEAN,
     ROW_LABELS,
@@ -21,7 +21,7 @@ SUFFIX = ""
 _PUBLISHED = ("accuracy", "ece", "eece")
 
 
-def make(results: DatasetScores, *, decimals: int = 2) -> Table:
+def make(results: DatasetResults, *, decimals: int = 2) -> Table:
     """Return the table of the paper's appendix, with further blocks below the paper's.
 
     The blocks are the paper's accuracy, ECE and EECE, then those of the other metrics of
@@ -29,7 +29,7 @@ def make(results: DatasetScores, *, decimals: int = 2) -> Table:
 
     Parameters
     ----------
-    results : DatasetScores
+    results : DatasetResults
     decimals : int
         Decimals of the paper's three metrics as text; the other blocks show two more.
 
@@ -48,7 +48,7 @@ def make(results: DatasetScores, *, decimals: int = 2) -> Table:
     ...     columns=["task", "metric", "value"],
     ... ).assign(dataset="pets", seed=0, method="eknn", scope="task")
     >>> methods = {"eknn": {"label": "EK-NN", "family": "illustrative"}}
-    >>> table = make(DatasetScores(scores, "pets", methods))
+    >>> table = make(DatasetResults(scores, "pets", methods))
     >>> float(table.cells.loc[("ece", "cat"), "eknn"]), table.text.loc[("ECE", "cat"), "EK-NN"]
     (0.25, '0.25')
     """

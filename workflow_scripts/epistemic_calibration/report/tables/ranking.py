@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from epistemic_calibration.report._trainings import about_trainings
-from epistemic_calibration.report.tables._selection import DatasetScores
+from epistemic_calibration.report.results import DatasetResults
 from epistemic_calibration.report.tables._table import MISSING, Table
 
 SUFFIX = "_ranking"
@@ -24,12 +24,12 @@ _COLUMNS = {
 }
 
 
-def make(results: DatasetScores) -> Table:
+def make(results: DatasetResults) -> Table:
     """Return one row per method, those that keep the fewest errors at 90 % first.
 
     Parameters
     ----------
-    results : DatasetScores
+    results : DatasetResults
         What is missing is told by the other tables.
 
     Returns
@@ -46,7 +46,7 @@ def make(results: DatasetScores) -> Table:
     ...     dataset="pets", seed=0, method="eknn", scope="all_tasks", task=None
     ... )
     >>> methods = {"eknn": {"label": "EK-NN", "family": "illustrative"}}
-    >>> make(DatasetScores(scores, "pets", methods)).text.loc["EK-NN"].to_dict()
+    >>> make(DatasetResults(scores, "pets", methods)).text.loc["EK-NN"].to_dict()
     {'Errors, in %': '5.00', 'Kept at 90 % by EU': '1.00 [0.40, 2.00]'}
     """
     import pandas as pd

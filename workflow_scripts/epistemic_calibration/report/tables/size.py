@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from epistemic_calibration.report._trainings import about_trainings
+from epistemic_calibration.report.results import DatasetResults
 from epistemic_calibration.report.tables._by_method import (
     coarse_p_values,
     rejection_cells,
     rejections,
 )
-from epistemic_calibration.report.tables._selection import DatasetScores
 from epistemic_calibration.report.tables._table import MISSING, Table, number
 
 if TYPE_CHECKING:
@@ -35,12 +35,12 @@ _BOUNDS = ("reducible_error", "reported_share")
 _TEST = "p_second_order"
 
 
-def make(results: DatasetScores) -> Table:
+def make(results: DatasetResults) -> Table:
     """Return one row per method: estimates where there are several labels per input, else bounds.
 
     Parameters
     ----------
-    results : DatasetScores
+    results : DatasetResults
         Where each test drew too few label sets to reject anything, cells are empty and a note
         says so. What is missing is told by the other tables.
 
@@ -59,7 +59,7 @@ def make(results: DatasetScores) -> Table:
     ...     dataset="pets", seed=0, method="eknn", scope="all_tasks", task=None
     ... )
     >>> methods = {"eknn": {"label": "EK-NN", "family": "illustrative"}}
-    >>> make(DatasetScores(scores, "pets", methods)).text.loc["EK-NN"].to_dict()
+    >>> make(DatasetResults(scores, "pets", methods)).text.loc["EK-NN"].to_dict()
     {'Share of the error that is reported': '0.500 [0.250, 0.750]'}
     """
     import pandas as pd

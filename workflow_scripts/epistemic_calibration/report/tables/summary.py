@@ -9,8 +9,8 @@ import numpy as np
 
 from epistemic_calibration.report._groups import letters
 from epistemic_calibration.report._trainings import about_trainings
+from epistemic_calibration.report.results import DatasetResults
 from epistemic_calibration.report.tables._by_method import LEVEL, method_cells
-from epistemic_calibration.report.tables._selection import DatasetScores
 from epistemic_calibration.report.tables._table import (
     MISSING,
     Table,
@@ -34,12 +34,12 @@ _SPREAD = f"{_SORTED_BY}_sd_over_trainings"
 _SHARE = "Share of it that is reported"
 
 
-def make(results: DatasetScores) -> Table:
+def make(results: DatasetResults) -> Table:
     """Return one row per method, from the smallest corrected TECE to the largest, controls last.
 
     Parameters
     ----------
-    results : DatasetScores
+    results : DatasetResults
         Without differences there are no groups.
 
     Returns
@@ -63,7 +63,7 @@ def make(results: DatasetScores) -> Table:
     ...     columns=["scope", "task", "metric", "value"],
     ... ).assign(dataset="pets", seed=0, method="eknn")
     >>> methods = {"eknn": {"label": "EK-NN", "family": "illustrative"}}
-    >>> make(DatasetScores(scores, "pets", methods)).text.T.to_dict()["EK-NN (illustrative)"]
+    >>> make(DatasetResults(scores, "pets", methods)).text.T.to_dict()["EK-NN (illustrative)"]
     {'Corrected TECE [interval]': '0.0025 [0.0016, 0.0036]', 'In points': '5.0 [4.0, 6.0]'}
     """
     import pandas as pd
@@ -114,7 +114,7 @@ def _means(cells: pd.DataFrame, metric: Metric) -> list[str]:
     return [mean_sd(mean, sd, metric.digits) for mean, sd in rows]
 
 
-def _with_points_and_share(cells: pd.DataFrame, results: DatasetScores) -> pd.DataFrame:
+def _with_points_and_share(cells: pd.DataFrame, results: DatasetResults) -> pd.DataFrame:
     together = results.together.reindex(cells.index)
 
     def points(values: pd.Series) -> pd.Series:
@@ -201,7 +201,7 @@ def _digits(value: float, digits: int, percent: bool) -> str:
     return number(value, 0 if percent and abs(value) >= 20 else digits)
 
 
-def _notes(cells: pd.DataFrame, results: DatasetScores) -> Iterator[str]:
+def _notes(cells: pd.DataFrame, results: DatasetResults) -> Iterator[str]:
     yield (
         "Sorted by the corrected TECE, the mean squared error of the predictions given all that a "
         "method says [confidence interval of the mean over tasks]. In points: 100 · √TECE, by how "

@@ -1,89 +1,56 @@
-"""Which scores a table or figure is made of, checked, and which are missing."""
+"""What tables, figures and pages are made of: everything that is known of a data set."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from epistemic_calibration.report.style import PAPER_METHODS
-from epistemic_calibration.report.tables._table import count
 
 if TYPE_CHECKING:
     import pandas as pd
 
+_TITLES = {
+    "breast_cancer": "Breast cancer",
+    "cifar10": "CIFAR-10",
+    "cifar10h": "CIFAR-10H",
+    "digits": "Digits",
+    "fashion_mnist": "Fashion-MNIST",
+    "kmnist": "KMNIST",
+    "mnist": "MNIST",
+}
 #: Ends of the names of limits and bounds, and on which side of the estimate they are.
 _SIDES = {"_low": -1, "_high": 1, "_at_least": -1, "_at_most": 1}
 #: The metric that says of which level the intervals of a data set are.
 LEVEL_OF_INTERVALS = "confidence_level"
+_NEEDED = ("dataset", "seed", "method", "scope", "task", "metric", "value")
 
 
-def ordered_methods(methods: Mapping[str, Mapping[str, str]]) -> list[str]:
+def ordered_methods(methods: Iterable[str]) -> list[str]:
     """Return the names of ``methods``: the paper's in its order, then the others.
 
     Examples
     --------
-    >>> ordered_methods({"mine": {}, "laplace": {}, "eknn": {}})
+    >>> ordered_methods(["mine", "laplace", "eknn"])
     ['eknn', 'laplace', 'mine']
     """
     paper = [name for name in PAPER_METHODS if name in methods]
     return paper + [name for name in methods if name not in PAPER_METHODS]
 
 
-def dataset_scores(
-    scores: pd.DataFrame, dataset: str, methods: Mapping[str, Mapping[str, str]]
-) -> pd.DataFrame:
-    """Return the finite scores of one data set's tasks, checked to have one value per cell.
-
-    Parameters
-    ----------
-    scores : DataFrame
-        Tidy: dataset, seed, method, scope, task, metric, value, ... The scope is ``task``,
-        ``all_tasks`` for what is estimated of all tasks of a data set together, or ``bin`` for
-        what is of all tasks in one bin.
-    dataset : str
-    methods : mapping
-        By name in the configuration: ``{"label": ..., "family": ...}``, family one of
-        active, illustrative, control.
-
-    Raises
-    ------
-    ValueError
-        If columns are missing, the data set has no scores, a method is not in
-        ``methods``, or a (method, task, seed, metric) has two values.
+def count(n: int, noun: str) -> str:
+    """Return a number with its noun.
 
     Examples
     --------
-    >>> import pandas as pd
-    >>> scores = pd.DataFrame(
-    ...     [("eknn", "task", "cat", 0.5), ("eknn", "all_tasks", None, 0.25)],
-    ...     columns=["method", "scope", "task", "value"],
-    ... ).assign(dataset="pets", seed=0, metric="eece")
-    >>> methods = {"eknn": {"label": "EK-NN", "family": "illustrative"}}
-    >>> dataset_scores(scores, "pets", methods)["value"].to_list()
-    [0.5]
+    >>> count(1, "seed"), count(2, "seed")
+    ('1 seed', '2 seeds')
     """
-    needed = ["dataset", "seed", "method", "scope", "task", "metric", "value"]
-    absent = [column for column in needed if column not in scores.columns]
-    if absent:
-        raise ValueError(f"scores lacks the columns {absent}; it has {list(scores.columns)}")
-    chosen = scores[scores["dataset"] == dataset]
-    if chosen.empty:
-        known = sorted(scores["dataset"].unique())
-        raise ValueError(f"dataset={dataset!r} has no scores; those with scores: {known}")
-    unknown = sorted(set(chosen["method"]) - set(methods))
-    if unknown:
-        raise ValueError(f"scores has methods {unknown} that methods lacks: {list(methods)}")
-    key = ["method", "scope", "task", "seed", "metric", "bin"]
-    key = [column for column in key if column in chosen]
-    repeated = chosen[chosen.duplicated(key)]
-    if not repeated.empty:
-        cell = repeated.iloc[0][key].to_dict()
-        raise ValueError(f"scores of dataset={dataset!r} has more than one value of {cell}")
-    return chosen[np.isfinite(chosen["value"].astype(float)) & (chosen["scope"] == "task")]
+    return f"{n} {noun}" + ("" if n == 1 else "s")
 
 
 def all_tasks_scores(scores: pd.DataFrame, dataset: str) -> pd.DataFrame:
@@ -110,7 +77,6 @@ def all_tasks_scores(scores: pd.DataFrame, dataset: str) -> pd.DataFrame:
 
 
 def _limits_over_trainings(runs: pd.DataFrame) -> Iterator[tuple[str, float]]:
-    """Yield the limits of intervals and the bounds of a method; ``runs`` has a row per seed."""
     from epistemic_calibration.scoring import METRICS
 
     level = runs[LEVEL_OF_INTERVALS].iloc[0] if LEVEL_OF_INTERVALS in runs else 0.95
@@ -142,13 +108,19 @@ def _limit(estimates: np.ndarray, limits: np.ndarray, sign: int, level: float) -
 
 
 @dataclass(frozen=True, eq=False)
-class DatasetScores:
-    """The scores of a data set, checked, of which its tables are made.
+class DatasetResults:
+    """What there is of a data set, checked to have one value per cell.
 
     Parameters
     ----------
-    scores, dataset, methods
-        As in `dataset_scores`.
+    scores : DataFrame
+        Tidy: dataset, seed, method, scope, task, metric, value, ... The scope is ``task``,
+        ``all_tasks`` for what is estimated of all tasks of a data set together, or ``bin`` for
+        what is of all tasks in one bin.
+    dataset : str
+    methods : mapping
+        By name in the configuration: ``{"label": ..., "family": ...}``, family one of
+        active, illustrative, control.
     tasks : sequence of str, optional
         What there should be; by default every task that any method has.
     seeds : mapping from method to sequence of int, optional
@@ -161,11 +133,28 @@ class DatasetScores:
     differences : DataFrame, optional
         Which methods differ in the corrected TECE, as returned by
         `report.comparisons.compare_methods`; None where methods are missing.
+    diagnostics : mapping of str to mapping
+        By method: what `report._diagnostics.diagnose` returns.
+    confidence_level : float
+    warnings : sequence of str
+        What a reader must know before any number.
 
     Raises
     ------
     ValueError
-        As in `dataset_scores`.
+        If columns are missing, the data set has no scores, a method is not in
+        ``methods``, or a (method, task, seed, metric) has two values.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> scores = pd.DataFrame(
+    ...     [("eknn", "task", "cat", 0.5), ("eknn", "all_tasks", None, 0.25)],
+    ...     columns=["method", "scope", "task", "value"],
+    ... ).assign(dataset="pets", seed=0, metric="eece")
+    >>> methods = {"eknn": {"label": "EK-NN", "family": "illustrative"}}
+    >>> DatasetResults(scores, "pets", methods).of_tasks["value"].to_list()
+    [0.5]
     """
 
     scores: pd.DataFrame
@@ -176,14 +165,45 @@ class DatasetScores:
     n_resamples: int | None = None
     one_encoder: bool = False
     differences: pd.DataFrame | None = None
+    diagnostics: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    confidence_level: float = 0.95
+    warnings: Sequence[str] = ()
 
     def __post_init__(self) -> None:
-        _ = self.of_tasks
+        scores, dataset = self.scores, self.dataset
+        absent = [column for column in _NEEDED if column not in scores.columns]
+        if absent:
+            raise ValueError(f"scores lacks the columns {absent}; it has {list(scores.columns)}")
+        rows = self.rows
+        if rows.empty:
+            known = sorted(scores["dataset"].unique())
+            raise ValueError(f"dataset={dataset!r} has no scores; those with scores: {known}")
+        unknown = sorted(set(rows["method"]) - set(self.methods))
+        if unknown:
+            raise ValueError(
+                f"scores has methods {unknown} that methods lacks: {list(self.methods)}"
+            )
+        key = [c for c in ("method", "scope", "task", "seed", "metric", "bin") if c in rows]
+        repeated = rows[rows.duplicated(key)]
+        if not repeated.empty:
+            cell = repeated.iloc[0][key].to_dict()
+            raise ValueError(f"scores of dataset={dataset!r} has more than one value of {cell}")
+
+    @property
+    def title(self) -> str:
+        """What readers see of the data set."""
+        return _TITLES.get(self.dataset, self.dataset)
+
+    @cached_property
+    def rows(self) -> pd.DataFrame:
+        """The scores of this data set."""
+        return self.scores[self.scores["dataset"] == self.dataset]
 
     @cached_property
     def of_tasks(self) -> pd.DataFrame:
-        """The finite scores of single tasks, as returned by `dataset_scores`."""
-        return dataset_scores(self.scores, self.dataset, self.methods)
+        """The finite scores of single tasks."""
+        finite = np.isfinite(self.rows["value"].astype(float))
+        return self.rows[finite & (self.rows["scope"] == "task")]
 
     @cached_property
     def together(self) -> pd.DataFrame:
@@ -192,6 +212,7 @@ class DatasetScores:
 
     @property
     def order(self) -> list[str]:
+        """The methods as in `ordered_methods`."""
         return ordered_methods(self.methods)
 
     @cached_property
@@ -202,19 +223,15 @@ class DatasetScores:
     @cached_property
     def n_trainings(self) -> pd.Series:
         """Number of seeds of each method that has scores."""
-        rows = self.scores[self.scores["dataset"] == self.dataset]
-        return rows.groupby("method")["seed"].nunique()
+        return self.rows.groupby("method")["seed"].nunique()
 
     def spread_over_trainings(self, metric: str) -> pd.Series:
         """Return the standard deviation over seeds of the estimate of all tasks, by method."""
-        rows = self.scores[
-            (self.scores["dataset"] == self.dataset)
-            & (self.scores["scope"] == "all_tasks")
-            & (self.scores["metric"] == metric)
-        ]
-        return rows.groupby("method")["value"].std(ddof=1)
+        chosen = (self.rows["scope"] == "all_tasks") & (self.rows["metric"] == metric)
+        return self.rows[chosen].groupby("method")["value"].std(ddof=1)
 
     def labels(self, names: Iterable[str]) -> list[str]:
+        """Return what readers see of methods."""
         return [self.methods[name]["label"] for name in names]
 
     def size_text(self) -> str:
@@ -226,7 +243,7 @@ class DatasetScores:
         >>> scores = pd.DataFrame({"seed": [0, 1], "value": 0.5, "metric": "eece"}).assign(
         ...     dataset="pets", method="mine", scope="task", task="cat"
         ... )
-        >>> DatasetScores(scores, "pets", {"mine": {}}).size_text()
+        >>> DatasetResults(scores, "pets", {"mine": {}}).size_text()
         '1 task and 2 trainings of each method'
         """
         least, most = self.n_trainings.min(), self.n_trainings.max()
@@ -239,9 +256,7 @@ class DatasetScores:
 
         chosen = self.of_tasks
         tasks = chosen["task"].unique() if self.tasks is None else self.tasks
-        seeds = self.seeds
-        if seeds is None:
-            seeds = chosen.groupby("method")["seed"].unique()
+        seeds = chosen.groupby("method")["seed"].unique() if self.seeds is None else self.seeds
         every = sorted(chosen["seed"].unique())
         cells = [
             (method, task, seed, metric)
