@@ -92,7 +92,7 @@ def answers(results: DatasetResults) -> pd.DataFrame:
     found["brier"] = _brier(results, scores)
     found["family_order"] = found["family"].map(FAMILIES.index)
     found = found.sort_values(["family_order", "points"], kind="stable", na_position="last")
-    found.insert(2, "group", _groups(found, results.differences))
+    found.insert(2, "group", groups(found, results.differences))
     return found.drop(columns="family_order")
 
 
@@ -126,12 +126,15 @@ def _verdict(row) -> str:
     return RIGHT if low >= 100 / _FACTOR and high <= 100 * _FACTOR else UNKNOWN
 
 
-def _groups(found: pd.DataFrame, differences: pd.DataFrame | None) -> list[str]:
+def groups(
+    found: pd.DataFrame, differences: pd.DataFrame | None, p_values: str = "p_holm"
+) -> list[str]:
+    """Return the letters of each row; controls, which are not ranked, have none."""
     if differences is None:
         return [""] * len(found)
     ranked = list(found.index[(found["family"] != "control") & found["points"].notna()])
     ranked.sort(key=lambda name: found.loc[name, "points"])
-    apart = differences[differences["p_holm"] <= LEVEL]
+    apart = differences[differences[p_values] <= LEVEL]
     shared = letters(ranked, apart[["method", "other"]].itertuples(index=False, name=None))
     return [shared.get(name, "") for name in found.index]
 

@@ -12,9 +12,9 @@ from epistemic_calibration.report.tables._table import (
     MISSING,
     WARNING,
     Table,
+    estimate,
     mean_sd,
     missing_notes,
-    number,
 )
 from epistemic_calibration.scoring._resamples import LEVEL, can_reject, resamples_needed
 
@@ -195,12 +195,7 @@ def _column(values: pd.DataFrame, metric: Metric) -> list[str]:
         return rejection_cells(values[f"{name}_rejected"], values[f"{name}_tests"])
     interval = [f"{name}{end}_all_tasks" for end in ("", "_low", "_high")]
     if set(interval) <= set(values):
-        return [
-            f"{number(value, digits)} [{number(low, digits)}, {number(high, digits)}]"
-            if np.isfinite(value)
-            else MISSING
-            for value, low, high in values[interval].itertuples(index=False)
-        ]
+        return [estimate(*row, digits) for row in values[interval].to_numpy()]
     return [
         mean_sd(mean, sd, digits)
         for mean, sd in values[[f"{name}_mean", f"{name}_sd"]].itertuples(index=False)

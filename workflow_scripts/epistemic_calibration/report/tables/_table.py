@@ -25,6 +25,8 @@ INCOMPLETE = "*"
 PARTIAL, WARNING = "Partial:", "Warning:"
 #: How many tasks without scores are named, and not counted.
 _NAMED = 3
+# Characters of a name in a terminal.
+_LONGEST = 25
 
 # Rows of a block that are no tasks; a task's name is safe for a path, so has no brackets.
 MEAN, SD = "(mean)", "(sd)"
@@ -104,9 +106,20 @@ class Table:
         return replace(self, text=self.text.rename(index=labels, level=names.index("Task")))
 
     def to_terminal(self) -> str:
-        """Return caption and the table's narrow form as plain text."""
-        shown = self.text if self.brief is None else self.brief
-        return f"{self.caption}\n\n{plain(_flat(shown), self._words())}\n"
+        """Return caption and the table's narrow form as plain text; long names are cut."""
+        shown = _flat(self.text if self.brief is None else self.brief).map(_one_line)
+        first = shown.columns[0]
+        cut = shown[first].str.len() > _LONGEST
+        shown.loc[cut, first] = shown.loc[cut, first].str[: _LONGEST - 1] + "…"
+        columns = []
+        for name in shown:
+            cells = [_one_line(name), *shown[name]]
+            width = max(map(len, cells))
+            cells.insert(1, "-" * width)
+            pad = str.ljust if name in self._words() else str.rjust
+            columns.append([pad(cell, width) for cell in cells])
+        lines = ["  ".join(row).rstrip() for row in zip(*columns, strict=True)]
+        return "\n".join([self.caption, "", *lines, ""])
 
     def _words(self) -> set[str]:
         return {*self.words, *self.text.index.names}
@@ -118,7 +131,7 @@ class Table:
         return "\n\n".join(parts) + "\n"
 
     def to_latex(self, name: str = "") -> str:
-        r"""Return ``table`` environments that need the packages booktabs, multirow, graphicx.
+        r"""Return ``table`` environments that need the packages booktabs and graphicx.
 
         They are as wide as the text of a page at most. Tables with blocks of rows are cut into
         groups of three blocks, as many as the paper sets on a page.
@@ -128,7 +141,7 @@ class Table:
         name : str, optional
             The label is ``tab:NAME``, and ``tab:NAME-2`` and so on of what continues the table.
         """
-        needed = r"% In the preamble: \usepackage{booktabs,graphicx,multirow}"
+        needed = r"% In the preamble: \usepackage{booktabs,graphicx}"
         return "\n".join([needed, *self._latex_parts(name)])
 
     def _latex_parts(self, name: str) -> Iterator[str]:
@@ -162,14 +175,7 @@ class Table:
 
 
 def missing_notes(missing: pd.DataFrame, methods: Mapping[str, Mapping[str, str]]) -> Iterator[str]:
-    """Yield the note that names missing cells, if there are any.
-
-    Parameters
-    ----------
-    missing : DataFrame
-        As returned by `missing_cells`.
-    methods : mapping
-    """
+    """Yield the note that names missing cells, as of `DatasetResults.missing`, if there are any."""
     if missing.empty:
         return
     named, n_metrics = [], missing["metric"].nunique()
@@ -197,14 +203,28 @@ def number(value: float, digits: int, *, starred: bool = False) -> str:
 
     Examples
     --------
-    >>> number(-0.00001, 2), number(-0.126, 2), number(float("nan"), 2)
-    ('0.00', '−0.13', '—')
+    >>> number(-0.00001, 2), number(-0.126, 2), number(float("nan"), 2), number(float("inf"), 2)
+    ('0.00', '−0.13', '—', '∞')
     """
     if not np.isfinite(value):
-        return MISSING
+        return MISSING if np.isnan(value) else "∞" if value > 0 else "−∞"
     # Adding 0 turns -0.0, what small negative numbers round to, into 0.0.
     text = f"{round(value, digits) + 0.0:.{digits}f}".replace("-", "−")
     return text + (INCOMPLETE if starred else "")
+
+
+def estimate(value: float, low: float, high: float, digits: int) -> str:
+    """Return a number with its interval, if that is known.
+
+    Examples
+    --------
+    >>> nan = float("nan")
+    >>> estimate(0.5, 0.25, 1, 2), estimate(0.5, nan, nan, 1), estimate(nan, 0, 1, 1)
+    ('0.50 [0.25, 1.00]', '0.5', '— [0.0, 1.0]')
+    """
+    if np.isnan([low, high]).any() or (np.isnan(value) and np.isinf([low, high]).all()):
+        return number(value, digits)
+    return f"{number(value, digits)} [{number(low, digits)}, {number(high, digits)}]"
 
 
 def mean_sd(mean: float, sd: float, digits: int) -> str:
@@ -224,11 +244,7 @@ def mean_sd(mean: float, sd: float, digits: int) -> str:
 def markdown(table: pd.DataFrame, words: Collection[str]) -> str:
     """Return the columns of a table, without its index, as Markdown.
 
-    Parameters
-    ----------
-    table : DataFrame
-    words : collection of str
-        Columns to align left; the others hold numbers.
+    ``words`` are the columns to align left; the others hold numbers.
     """
     escaped = table.map(_markdown)
     escaped.columns = [_markdown(name) for name in table.columns]
@@ -237,41 +253,6 @@ def markdown(table: pd.DataFrame, words: Collection[str]) -> str:
         disable_numparse=True,
         colalign=["left" if name in words else "right" for name in table.columns],
     )
-
-
-def plain(table: pd.DataFrame, words: Collection[str], width: int = 100) -> str:
-    """Return the columns of a table, without its index, as plain text.
-
-    Parameters
-    ----------
-    table : DataFrame
-    words : collection of str
-        Columns to align left; the others hold numbers.
-    width : int, default 100
-        Characters of a line at most: cells of the first column are cut where they must be.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> print(plain(pd.DataFrame({"Method": ["Centroids"], "EECE": ["0.5"]}), ["Method"], 12))
-    Method  EECE
-    ------  ----
-    Centr…   0.5
-    """
-    columns = [[*map(_one_line, [name, *table[name]])] for name in table.columns]
-    widths = [max(map(len, cells)) for cells in columns]
-    widths[0] = min(widths[0], max(len(columns[0][0]), width - sum(n + 2 for n in widths[1:])))
-    lines = []
-    for row in zip(*columns, strict=True):
-        cells = [
-            (cell if len(cell) <= n else f"{cell[: n - 1]}…").ljust(n)
-            if name in words
-            else cell.rjust(n)
-            for name, cell, n in zip(table.columns, row, widths, strict=True)
-        ]
-        lines.append("  ".join(cells).rstrip())
-    lines.insert(1, "  ".join("-" * n for n in widths))
-    return "\n".join(lines)
 
 
 def _flat(text: pd.DataFrame) -> pd.DataFrame:
@@ -285,25 +266,15 @@ def _flat(text: pd.DataFrame) -> pd.DataFrame:
 
 def _latex_tabular(text: pd.DataFrame) -> Iterator[str]:
     n_headings = text.index.nlevels
-    n_columns = n_headings + text.shape[1]
+    headings = [rf"\rotatebox{{75}}{{{_latex(name)}}}" for name in text.columns]
     yield rf"\begin{{tabular}}{{{'l' * n_headings}{'r' * text.shape[1]}}}"
     yield r"\toprule"
-    headings = [rf"\rotatebox{{75}}{{{_latex(name)}}}" for name in text.columns]
     yield _latex_row([""] * n_headings + headings)
-    if n_headings == 1:
-        yield r"\midrule"
-        for name, row in text.iterrows():
-            yield _latex_row([_latex(name), *map(_latex, row)])
-    else:
-        for block, rows in text.groupby(level=0, sort=False):
+    for place, row in enumerate(_flat(text).itertuples(index=False)):
+        # A name in the first of two headings begins a block.
+        if place == 0 or (n_headings > 1 and row[0]):
             yield r"\midrule"
-            spread = list(ROW_LABELS.values())
-            n_tasks = int((~rows.index.get_level_values(1).isin(spread)).sum())
-            heading = rf"\multirow{{{n_tasks}}}{{*}}{{{_latex(block)}}}"
-            for place, ((_, name), row) in enumerate(rows.iterrows()):
-                if place == n_tasks:
-                    yield rf"\cmidrule(l){{2-{n_columns}}}"
-                yield _latex_row([heading if place == 0 else "", _latex(name), *map(_latex, row)])
+        yield _latex_row([_latex(cell) for cell in row])
     yield r"\bottomrule"
     yield r"\end{tabular}"
 
@@ -334,6 +305,7 @@ _LATEX = {
     "…": r"\dots{}",
     "−": r"$-$",
     "—": "---",
+    "\N{NO-BREAK SPACE}": "~",
     **{character: "\\" + character for character in "&%$#_{}"},
 }
 _LATEX_SPECIAL = re.compile("|".join(re.escape(character) for character in _LATEX))
@@ -343,8 +315,7 @@ def _latex(text: object) -> str:
     return _LATEX_SPECIAL.sub(lambda match: _LATEX[match.group()], _one_line(text))
 
 
-# What Markdown takes for HTML, or for a formula.
-# Of links and pictures, too.
+# What Markdown takes for HTML, a formula, a link or a picture.
 _MARKDOWN_SPECIAL = re.compile(r"[|$]|\](?=[(\[])|<(?=[a-zA-Z/!?])")
 #: What a spreadsheet takes for a formula.
 _FORMULA = re.compile(r"[=@\t\r]|[+-](?![\d.]+$)")

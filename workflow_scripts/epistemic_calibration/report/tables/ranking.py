@@ -6,7 +6,7 @@ import numpy as np
 
 from epistemic_calibration.report._trainings import about_trainings
 from epistemic_calibration.report.results import DatasetResults
-from epistemic_calibration.report.tables._table import MISSING, Table
+from epistemic_calibration.report.tables._table import Table, estimate
 
 SUFFIX = "_ranking"
 
@@ -57,9 +57,11 @@ def make(results: DatasetResults) -> Table:
     text = pd.DataFrame(index=pd.Index(results.labels(together.index), name="Method"))
     for heading, (name, interval, unit) in _COLUMNS.items():
         if name in together:
-            names = [name, *(f"{name}_{end}" for end in ("low", "high") if interval)]
-            values = unit * together.reindex(columns=names).to_numpy()
-            text[heading] = [_cell(row, 2 if unit > 1 else 3) for row in values]
+            names, digits = [name, f"{name}_low", f"{name}_high"], 2 if unit > 1 else 3
+            values = unit * together.reindex(columns=names)
+            if not interval:
+                values[names[1:]] = np.nan
+            text[heading] = [estimate(*row, digits) for row in values.to_numpy()]
     return Table(
         cells=together,
         text=text,
@@ -74,11 +76,3 @@ def make(results: DatasetResults) -> Table:
             *about_trainings(results),
         ),
     )
-
-
-def _cell(values: np.ndarray, digits: int) -> str:
-    if np.isnan(values).any():
-        return MISSING
-    # Nor is 0 negative.
-    shown = [f"{np.round(value, digits) + 0.0:.{digits}f}".replace("-", "−") for value in values]
-    return shown[0] if len(shown) == 1 else f"{shown[0]} [{shown[1]}, {shown[2]}]"

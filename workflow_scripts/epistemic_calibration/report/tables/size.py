@@ -14,7 +14,7 @@ from epistemic_calibration.report.tables._by_method import (
     rejection_cells,
     rejections,
 )
-from epistemic_calibration.report.tables._table import MISSING, Table, number
+from epistemic_calibration.report.tables._table import MISSING, Table, estimate, number
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -96,10 +96,8 @@ def _estimates(together: pd.DataFrame) -> Iterator[tuple[str, list[str]]]:
     from epistemic_calibration.scoring import METRICS
 
     for name in (n for n in _ESTIMATES if n in together):
-        digits = METRICS[name].digits
-        limits = [together[f"{name}_{end}"] for end in ("low", "high")]
-        rows = zip(together[name], *limits, strict=True)
-        yield METRICS[name].label, [_with_interval(*row, digits) for row in rows]
+        rows = together[[name, f"{name}_low", f"{name}_high"]].to_numpy()
+        yield METRICS[name].label, [estimate(*row, METRICS[name].digits) for row in rows]
 
 
 def _bounds(together: pd.DataFrame) -> Iterator[tuple[str, list[str]]]:
@@ -107,30 +105,12 @@ def _bounds(together: pd.DataFrame) -> Iterator[tuple[str, list[str]]]:
 
     for name in (n for n in ("brier_of_mean", "brier_above_best") if n in together):
         digits = METRICS[name].digits
-        yield METRICS[name].label, [_number(value, digits) for value in together[name]]
+        yield METRICS[name].label, [number(value, digits) for value in together[name]]
     for name in _BOUNDS:
-        ends = [f"{name}_at_least", f"{name}_at_most"]
         # Where a method is missing, so are the bounds of all.
-        rows = together.reindex(columns=ends).itertuples(index=False)
-        yield METRICS[name].label, [_interval(*row, METRICS[name].digits) for row in rows]
-
-
-def _with_interval(value: float, low: float, high: float, digits: int) -> str:
-    if np.isnan(value) and np.isinf([low, high]).all():
-        return MISSING
-    return f"{_number(value, digits)} {_interval(low, high, digits)}".removesuffix(f" {MISSING}")
-
-
-def _interval(low: float, high: float, digits: int) -> str:
-    if np.isnan(low) or np.isnan(high):
-        return MISSING
-    return f"[{_number(low, digits)}, {_number(high, digits)}]"
-
-
-def _number(value: float, digits: int) -> str:
-    if np.isinf(value):
-        return "∞" if value > 0 else "−∞"
-    return number(value, digits) if np.isfinite(value) else MISSING
+        rows = together.reindex(columns=[f"{name}_at_least", f"{name}_at_most"]).to_numpy()
+        shown = [estimate(np.nan, *row, METRICS[name].digits) for row in rows]
+        yield METRICS[name].label, [cell.removeprefix(f"{MISSING} ") for cell in shown]
 
 
 def _notes(estimated: bool) -> tuple[str, ...]:
