@@ -234,8 +234,8 @@ def test_the_page_is_small_and_needs_no_library(html):
 def test_every_figure_is_drawn_and_says_what_it_shows(html):
     figures = re.findall(r"<svg.*?</svg>", html, re.DOTALL)
     # Of each data set: answers in two widths, with and without all methods; three of each of
-    # four methods; EECE's parts and the paper's map.
-    assert len(figures) == 2 * (4 + 3 * 4 + 2)
+    # four methods.
+    assert len(figures) == 2 * (4 + 3 * 4)
     for figure in figures:
         root = ET.fromstring(figure)
         assert root.get("role") == "img" and len(root.get("aria-label")) > 20

@@ -43,7 +43,7 @@ def step(job):
     encoder.device = "cpu"
     loss, _, drawn, _ = job.outputs.figures
     mean_image = loss_of_mean_image(images["x_train"])
-    figure = loss_curve(pd.read_csv(job.inputs.loss), mean_image=mean_image)
+    figure = loss_curve(pd.read_csv(job.inputs.loss), mean_image)
     save_figure(figure, loss.removesuffix(".png"))
     y_test = labels["y_test"]
     shown = [np.flatnonzero(y_test == k)[0] for k in np.unique(y_test)]

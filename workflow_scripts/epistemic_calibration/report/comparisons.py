@@ -187,7 +187,7 @@ def comparisons_table(results: DatasetResults, *, level: float = 0.05) -> Table:
     return Table(
         cells=differences.set_index(["method", "other"]),
         text=text,
-        caption=f"Which methods differ in the corrected error on {results.dataset}: means over "
+        caption=f"Which methods differ in the corrected error on {results.title}: means over "
         f"{results.size_text()}",
         notes=(*_notes(differences, level), *about_trainings(results)),
         words=("Cannot be told from",),

@@ -23,22 +23,13 @@ COLORS = {
 }
 
 
-def inline_svg(figure: Figure, said: str, *, kind: str = "", themed: bool = True) -> str:
-    """Return a figure as an ``svg`` element.
+def inline_svg(figure: Figure, said: str, *, kind: str = "") -> str:
+    """Return a figure as an ``svg`` element in the colours of the page, ``var(--blue)``.
 
-    Parameters
-    ----------
-    figure : Figure
-    said : str
-        What it shows, for those who cannot see it.
-    kind : str
-        Class of the element.
-    themed : bool
-        Whether colours are those of the page, ``var(--blue)``; else they are as they were drawn,
-        on white.
+    ``said`` is what it shows, for those who cannot see it; ``kind`` the class of the element.
     """
     for patch in (figure.patch, *(ax.patch for ax in figure.axes)):
-        patch.set_visible(not themed)
+        patch.set_visible(False)
     file = io.StringIO()
     with mpl.rc_context(rc_params(**{"svg.fonttype": "none"})):
         figure.savefig(file, format="svg", metadata={"Date": None, "Creator": None})
@@ -48,15 +39,12 @@ def inline_svg(figure: Figure, said: str, *, kind: str = "", themed: bool = True
     text = re.sub(r"<style.*?</style>", "", text, count=1, flags=re.DOTALL)
     # Links lead within the page.
     text = text.replace(' target="_blank"', "")
-    ink = INK
-    if themed:
-        ink = "var(--ink)"
-        for color, name in COLORS.items():
-            text = text.replace(color, f"var(--{name})")
+    for color, name in COLORS.items():
+        text = text.replace(color, f"var(--{name})")
     # Black text has no colour of its own; fonts are those of the page.
     start = (
-        f'<svg {view} class="{kind}" role="img" aria-label="{escape(said)}" style="fill: {ink}; '
-        f'font-family: system-ui, sans-serif; stroke-linejoin: round" '
+        f'<svg {view} class="{kind}" role="img" aria-label="{escape(said)}" '
+        f'style="fill: var(--ink); font-family: system-ui, sans-serif; stroke-linejoin: round" '
         f'xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink">'
     )
     return start + _short(text)

@@ -81,7 +81,6 @@ th:first-child, td.word, th.word { text-align: left; }
 th:first-child { position: sticky; left: 0; background: var(--paper); font-weight: 400;
   max-width: 9.5rem; }
 thead th, thead th:first-child { font-weight: 600; }
-.plate { background: #fff; max-width: 30rem; padding: .3rem; border-radius: .3rem; }
 dl { display: grid; grid-template-columns: max-content 1fr; gap: .1rem 1rem; margin: .4rem 0; }
 dt { color: var(--muted); }
 dd { margin: 0; }
@@ -168,12 +167,9 @@ _PARTS = """\
 {% endfor %}
 {% endif %}
 <div class="experts">
-{% if d.experts %}<h3>For experts</h3>{% endif %}
-{% for e in d.experts %}
-<details><summary>{{ e.title }}</summary>
-{% if e.svg %}<figure>{{ e.svg }}<figcaption>{{ e.caption }}</figcaption></figure>{% endif %}
-{% for t in e.tables %}{{ table(t) }}{% endfor %}
-</details>
+{% if d.tables %}<h3>For experts</h3>{% endif %}
+{% for t in d.tables %}
+<details><summary>{{ t.caption }}</summary>{{ table(t) }}</details>
 {% endfor %}
 </div>
 </section>

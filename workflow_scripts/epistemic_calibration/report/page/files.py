@@ -4,29 +4,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from epistemic_calibration import metrics
+from epistemic_calibration._evaluation_plot import size_curve
 from epistemic_calibration.evaluation import evaluate
 from epistemic_calibration.metrics import Sample
-from epistemic_calibration.metrics._classes import ClassSample
-from epistemic_calibration.metrics._label_counts import label_moments
-from epistemic_calibration.metrics.error_curve import (
-    Asked,
-    asked_of_uncertainty,
-    curve,
-    halves_of_uncertainty,
-)
-from epistemic_calibration.report._diagnostics import diagnose, risk_coverage
+from epistemic_calibration.metrics.ranking import errors_and_doubt
+from epistemic_calibration.report._diagnostics import reliability, risk_coverage
 from epistemic_calibration.report.comparisons import compare_methods
 from epistemic_calibration.report.page.run import RunResults, run_page
 from epistemic_calibration.report.results import DatasetResults
 
-_CURVE_BINS = 10
 # What an evaluation of several classes calls the numbers of all of them.
 _NAMES = {"tece_classwise": "tece_corrected", "brier_sum": "brier"}
 
@@ -65,28 +56,25 @@ def files_page(
                     f"same inputs in the same order"
                 )
     options = {"confidence_level": confidence_level, "random_state": random_state}
-    rows, diagnostics, warnings, compared = [], {}, [], {}
-    tasks = _Tasks(files[first], [])
+    rows, diagnostics, warnings = [], {}, []
+    labels, predictions, bins = [], {}, {}
     for name, arrays in files.items():
-        result = _evaluated(name, arrays, n_bins=n_bins, **options)
-        tasks = _Tasks(arrays, [str(c) for c in result.class_names or ()])
-        found = list(_rows(result.to_frame()))
-        warnings += [f"{name}: {w}" if others else w for w in result.warnings]
+        e = _evaluated(name, arrays, n_bins=n_bins, **options)
+        found = list(_rows(e.to_frame()))
+        warnings += [f"{name}: {w}" if others else w for w in e.warnings]
         if "tece_corrected" in {row["metric"] for row in found}:
-            compared[name] = tasks.compared(result.n_bins, random_state)
-            diagnostics[name] = tasks.diagnosed(compared[name], confidence_level)
-            if result.reported_error is not None:
-                found += tasks.curve(confidence_level)
+            samples = _samples(e)
+            labels, predictions[name] = [s.y for s in samples], [[s.mean for s in samples]]
+            nested = {"n_bins": e.n_bins, "binning": "nested", "random_state": random_state}
+            bins[name] = [[s.bins(**nested) for s in samples]]
+            diagnostics[name] = _diagnosed(e, samples)
+            if e.reported_error is not None:
+                found += _curve(e)
         rows += [{"method": name, **row} for row in found]
     differences = None
-    if len(compared) > 1:
-        differences = compare_methods(
-            list(tasks.y_true),
-            {name: [arrays["mean_prediction"]] for name, arrays in compared.items()},
-            {name: [arrays["bins"]] for name, arrays in compared.items()},
-            groups=files[first].get("groups"),
-            **options,
-        )
+    if len(predictions) > 1:
+        groups = files[first].get("groups")
+        differences = compare_methods(labels, predictions, bins, groups=groups, **options)
     title = "Your predictions" if others else first
     results = DatasetResults(
         pd.DataFrame(rows).assign(dataset=title, seed=random_state, task=None),
@@ -94,7 +82,7 @@ def files_page(
         {name: {"label": name, "family": "active"} for name in files},
         differences=differences,
         diagnostics=diagnostics,
-        tasks=tasks.names,
+        tasks=[str(c) for c in e.class_names or ()] if e.n_classes > 2 else [""],
         confidence_level=confidence_level,
         warnings=warnings,
     )
@@ -136,106 +124,38 @@ def _row(metric: str, value: float, number: int | None = None) -> dict[str, Any]
     return {"scope": scope, "bin": number, "metric": metric, "value": float(value)}
 
 
-@dataclass(frozen=True)
-class _Tasks:
-    """A file as the question of its label, or of each of several classes against the others."""
+def _samples(e: Any) -> list[Sample]:
+    """Return the question of the label, or of each of several classes against the others."""
+    sample = e._inputs.sample
+    if e.n_classes == 2:
+        return [sample]
+    return [
+        Sample((sample.y == c).astype(np.uint8), sample.hypotheses[:, :, c])
+        for c in range(e.n_classes)
+    ]
 
-    arrays: Mapping[str, np.ndarray]
-    class_names: list[str]
 
-    @property
-    def names(self) -> list[str]:
-        return self.class_names if self.several else [""]
+def _diagnosed(e: Any, samples: list[Sample]) -> dict[str, Any]:
+    inputs, level = e._inputs, e.confidence_level
+    y_true, mean = (np.stack([getattr(s, name) for s in samples]) for name in ("y", "mean"))
+    # An error is a wrong class, not a wrong answer to one of the questions.
+    wrong, doubt = errors_and_doubt(inputs.sample, inputs.prediction)
+    orders = {"uncertainty": inputs.ranking_key, "prediction": doubt}
+    return {
+        "reliability": reliability(y_true, mean, confidence_level=level, groups=inputs.groups),
+        "risk_coverage": risk_coverage(wrong, orders),
+    }
 
-    @property
-    def several(self) -> bool:
-        return len(self.class_names) > 2
 
-    @property
-    def samples(self) -> list[Sample]:
-        y, hypotheses = self.arrays["y_true"], self.arrays["hypotheses"]
-        if not self.several:
-            hypotheses = hypotheses[:, :, 1] if hypotheses.ndim == 3 else hypotheses
-            reported = self.arrays.get("epistemic_uncertainty")
-            return [Sample(y, hypotheses, epistemic_uncertainty=reported)]
-        of_classes = ClassSample(y, hypotheses)
-        return [
-            Sample((of_classes.y == c).astype(np.uint8), of_classes.hypotheses[:, :, c])
-            for c in range(of_classes.n_classes)
-        ]
-
-    @property
-    def y_true(self) -> np.ndarray:
-        return np.stack([sample.y for sample in self.samples])
-
-    @property
-    def exchangeable(self) -> bool:
-        return bool(self.arrays.get("exchangeable", True))
-
-    def counts(self) -> tuple[list[np.ndarray], np.ndarray] | None:
-        """Return how many labels of an input each question has for it, and how many in all."""
-        if "label_counts" in self.arrays:
-            counts = self.arrays["label_counts"]
-            return list(counts.T if self.several else counts.T[1:]), counts.sum(axis=1)
-        if "n_positive" in self.arrays:
-            return [self.arrays["n_positive"]], self.arrays["n_labels"]
-        return None
-
-    def compared(self, n_bins: int, random_state: int) -> dict[str, np.ndarray]:
-        """Return what `diagnose` needs, a row for each question."""
-        samples = self.samples
-        n_hypotheses = samples[0].hypotheses.shape[1]
-        draws = self.exchangeable and samples[0].reported is None and n_hypotheses > 1
-        factor = metrics.finite_draws_factor(n_hypotheses) if draws else 1.0
-        bins = {"n_bins": n_bins, "binning": "nested", "random_state": random_state}
-        return {
-            "mean_prediction": np.stack([s.mean for s in samples]),
-            "bins": np.stack([s.bins(**bins) for s in samples]),
-            "uncertainty": np.stack([factor * s.uncertainty for s in samples]),
-        }
-
-    def diagnosed(self, compared: Mapping[str, np.ndarray], level: float) -> dict[str, Any]:
-        groups = self.arrays.get("groups")
-        found = diagnose(self.y_true, compared, confidence_level=level, groups=groups)
-        if self.several:
-            # An error is a wrong class, not a wrong answer to one of the questions.
-            mean = compared["mean_prediction"]
-            wrong = self.y_true[mean.argmax(axis=0), np.arange(mean.shape[1])] == 0
-            orders = {"uncertainty": compared["uncertainty"].sum(axis=0)}
-            orders["prediction"] = -mean.max(axis=0)
-            found["risk_coverage"] = risk_coverage(wrong, orders)
-        return found
-
-    def curve(self, level: float) -> Iterator[dict[str, Any]]:
-        """Yield the error of all questions in bins of EU, or its upper bound, the Brier score."""
-        samples, counts = self.samples, self.counts()
-        index = np.arange(len(samples[0].y))
-        groups = self.arrays.get("groups", index)
-        asked = []
-        for place, sample in enumerate(samples):
-            if counts is None:
-                key, compared = halves_of_uncertainty(
-                    sample.hypotheses,
-                    epistemic_uncertainty=sample.reported,
-                    exchangeable=self.exchangeable,
-                )
-                asked.append(Asked(key, (sample.y - sample.mean) ** 2, compared, index))
-                continue
-            first, second, kept = label_moments(counts[0][place], counts[1])
-            kept = np.flatnonzero(kept)
-            reported = None if sample.reported is None else sample.reported[kept]
-            rows = sample.hypotheses[kept]
-            asked.append(asked_of_uncertainty(first, second, rows, reported, self.exchangeable))
-        if counts is not None:
-            groups = groups[kept]
-        found = curve(asked, groups, min(_CURVE_BINS, max(1, len(groups) // 20)), level)
-        names = {"uncertainty": found.uncertainty}
-        if counts is None:
-            prefix = "bounds_curve"
-            names |= {"at_least": np.zeros_like(found.ci_high), "at_most": found.ci_high}
-        else:
-            prefix = "curve"
-            names |= {"error": found.error, "error_low": found.ci_low, "error_high": found.ci_high}
-        for name, values in names.items():
-            for number, value in enumerate(values):
-                yield _row(f"{prefix}_{name}", value, number)
+def _curve(e: Any) -> Iterator[dict[str, Any]]:
+    """Yield the error of all questions in bins of EU, or its bounds."""
+    found = size_curve(e, e._inputs)
+    if e.second_order is None:
+        values = {"uncertainty": found.uncertainty, "at_least": found.ci_low}
+        prefix, values["at_most"] = "bounds_curve", found.ci_high
+    else:
+        values = {"uncertainty": found.uncertainty, "error": found.error}
+        prefix, values = "curve", values | {"error_low": found.ci_low, "error_high": found.ci_high}
+    for name, column in values.items():
+        for number, value in enumerate(column):
+            yield _row(f"{prefix}_{name}", value, number)

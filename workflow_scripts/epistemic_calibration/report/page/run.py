@@ -22,7 +22,7 @@ from epistemic_calibration.report._answers import (
     sentences,
     share,
 )
-from epistemic_calibration.report.figures import _panels, eece_parts, paper_map
+from epistemic_calibration.report.figures import _panels
 from epistemic_calibration.report.figures import answers as answers_figure
 from epistemic_calibration.report.page._svg import inline_svg
 from epistemic_calibration.report.page._template import COLORS, TEMPLATES
@@ -122,7 +122,7 @@ class _Dataset:
             "text": table.to_terminal(),
             "latex": table.to_latex(self.id),
             "methods": list(self._methods()),
-            "experts": list(self._experts()),
+            "tables": [table_shown(t, folded=True) for t in self.tables],
         }
 
     def _answers(self, more: bool) -> Iterator[str]:
@@ -163,25 +163,6 @@ class _Dataset:
                     if data is not None
                 ],
             }
-
-    def _experts(self) -> Iterator[dict[str, Any]]:
-        results = self.results
-        for title, module, themed in (
-            ("EECE and its parts", eece_parts, True),
-            ("The paper's map", paper_map, False),
-        ):
-            if {"eece", "eece_calibration", "eece_dispersion", "ece"} <= results.found:
-                figure = module.draw(results, width=6.5 if themed else 4)
-                kind = "" if themed else "plate"
-                yield {
-                    "title": title,
-                    "svg": self.svg(figure, module.CAPTION, kind=kind, themed=themed),
-                    "caption": module.CAPTION,
-                    "tables": [],
-                }
-        for table in self.tables:
-            shown = table_shown(table, folded=True)
-            yield {"title": table.caption, "svg": "", "tables": [shown]}
 
 
 _SAID = {

@@ -34,7 +34,7 @@ def make(results: DatasetResults) -> Table:
     return ranked_table(
         results,
         table="by_eece",
-        caption=f"Methods by EECE on {results.dataset}: mean ± standard deviation over "
+        caption=f"Methods by EECE on {results.title}: mean ± standard deviation over "
         f"{results.size_text()}",
         notes=(
             "EECE = Σ w |g² − W|: g² is what the mean of the hypotheses gets wrong, W is the "

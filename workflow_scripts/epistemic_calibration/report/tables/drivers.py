@@ -44,7 +44,7 @@ def make(results: DatasetResults) -> Table:
     return ranked_table(
         results,
         table="drivers",
-        caption=f"What drives EECE on {results.dataset}: means over {results.size_text()}",
+        caption=f"What drives EECE on {results.title}: means over {results.size_text()}",
         notes=(
             "EECE = Σ w |g² − W|. g²: what the mean of the hypotheses gets wrong, with the noise "
             "of the labels (the floor) in it. W: scatter of the hypotheses that the bins average "

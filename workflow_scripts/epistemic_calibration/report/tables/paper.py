@@ -90,6 +90,6 @@ def make(results: DatasetResults, *, decimals: int = 2) -> Table:
     return Table(
         cells=pd.concat(blocks, names=["metric", "task"]),
         text=pd.concat(text, names=["Metric", "Task"]),
-        caption=f"One-vs-all classification on {results.dataset}: {results.size_text()}",
+        caption=f"One-vs-all classification on {results.title}: {results.size_text()}",
         notes=tuple(missing_notes(missing, results.methods)),
     )

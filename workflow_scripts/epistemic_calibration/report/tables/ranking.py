@@ -65,7 +65,7 @@ def make(results: DatasetResults) -> Table:
     return Table(
         cells=together,
         text=text,
-        caption=f"Does the uncertainty tell where it errs? {results.dataset}, all tasks together",
+        caption=f"Does the uncertainty tell where it errs? {results.title}, all tasks together",
         notes=(
             "Errors among the 90 % of images and tasks of least epistemic uncertainty (EU), beside "
             "those where the prediction is surest, by 1 − max p, which needs no EU; [95 % "

@@ -82,7 +82,7 @@ def make(results: DatasetResults) -> Table:
     return Table(
         cells=together,
         text=text,
-        caption=f"Is the uncertainty of the right size? {results.dataset}: means over "
+        caption=f"Is the uncertainty of the right size? {results.title}: means over "
         f"{results.size_text()}",
         notes=(
             *_notes(estimated),

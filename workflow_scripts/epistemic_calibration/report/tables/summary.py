@@ -94,7 +94,7 @@ def make(results: DatasetResults) -> Table:
     return replace(
         table,
         cells=cells,
-        caption=f"Summary of {results.dataset}: means over {results.size_text()}",
+        caption=f"Summary of {results.title}: means over {results.size_text()}",
         notes=(
             *table.notes,
             *about_trainings(results),
