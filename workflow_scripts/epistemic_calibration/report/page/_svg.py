@@ -60,6 +60,9 @@ def _short(text: str) -> str:
     text = re.sub(r' id="([^"]*)"', lambda m: m[0] if m[1] in used else "", text)
     # Places, not what is written: that stands between tags.
     text = re.sub(r"<[^>]+>", lambda m: re.sub(r"-?\d+\.\d{2,}", _tenths, m[0]), text)
+    # A mark has the stroke of what it uses; only its fill is its own.
+    text = re.sub(r"<use[^>]*>", lambda m: re.sub(r"stroke[\w-]*: [^;\"]*(; )?", "", m[0]), text)
+    text = text.replace(' style=""', "").replace(' class=""', "")
     text = re.sub(r"<g\b[^>]*/>|<defs>\s*</defs>", "", text)
     text = re.sub(r' transform="rotate\(-0 [^)]*\)"', "", text)
     text = re.sub(r"font-family: 'DejaVu Sans'; |; font-family: 'DejaVu Sans'", "", text)
