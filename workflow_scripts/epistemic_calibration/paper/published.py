@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from epistemic_calibration.report._metrics import metric_label
+from epistemic_calibration.report._names import metric_label
 from epistemic_calibration.report.style import PAPER_METHODS
 from epistemic_calibration.report.tables._table import MISSING, markdown, number
 
@@ -21,6 +22,11 @@ __all__ = [
 
 #: Published values are printed with two decimals.
 ROUNDING = 0.005
+
+_MEANS = (
+    *("dataset", "method", "metric", "tasks", "published", "published_sd", "ours", "ours_sd"),
+    *("difference", "n_tasks", "n_within_rounding", "within_rounding", "status"),
+)
 
 #: The published chain that failed: (data set, method, task).
 FAILED_CHAIN = ("cifar10", "bayesian_logistic_regression", "truck")
@@ -80,18 +86,8 @@ def paper_comparison(scores: pd.DataFrame, published: pd.DataFrame) -> pd.DataFr
     rows["status"] = np.select(
         [rows["published"].isna(), rows["n_seeds"] == 0], ["unpublished", "not run"], "compared"
     )
-    columns = [
-        *key,
-        "published",
-        "ours",
-        "ours_sd",
-        "n_seeds",
-        "difference",
-        "within_rounding",
-        "status",
-        "comment",
-    ]
-    return rows[columns].reset_index(drop=True)
+    columns = ["published", "ours", "ours_sd", "n_seeds", "difference", "within_rounding"]
+    return rows[[*key, *columns, "status", "comment"]].reset_index(drop=True)
 
 
 def paper_comparison_means(comparison: pd.DataFrame) -> pd.DataFrame:
@@ -111,38 +107,22 @@ def paper_comparison_means(comparison: pd.DataFrame) -> pd.DataFrame:
         n_within_rounding, within_rounding and status. Where both exist, both means are
         over the tasks that both have. Rounding moves a mean by no more than a cell.
     """
-    rows = [
-        {"tasks": "all", **_mean_row(group)}
-        for _, group in comparison.groupby(["dataset", "method", "metric"], sort=False)
-    ]
+    groups = comparison.groupby(["dataset", "method", "metric"], sort=False)
+    rows = [_mean_row(group, "all") for _, group in groups]
     dataset, method, task = FAILED_CHAIN
     failed = comparison[(comparison["dataset"] == dataset) & (comparison["method"] == method)]
     for _, group in failed[failed["task"] != task].groupby("metric", sort=False):
-        rows.append({"tasks": f"all but {task}", **_mean_row(group)})
-    columns = [
-        "dataset",
-        "method",
-        "metric",
-        "tasks",
-        "published",
-        "published_sd",
-        "ours",
-        "ours_sd",
-        "difference",
-        "n_tasks",
-        "n_within_rounding",
-        "within_rounding",
-        "status",
-    ]
-    return pd.DataFrame(rows, columns=columns)
+        rows.append(_mean_row(group, f"all but {task}"))
+    return pd.DataFrame(rows, columns=_MEANS)
 
 
-def _mean_row(group: pd.DataFrame) -> dict[str, object]:
+def _mean_row(group: pd.DataFrame, tasks: str) -> dict[str, object]:
     compared = group["status"] == "compared"
     common = group[compared] if compared.any() else group
     difference = common["difference"].mean()
     return {
         **group.iloc[0][["dataset", "method", "metric"]].to_dict(),
+        "tasks": tasks,
         "published": common["published"].mean(),
         "published_sd": common["published"].std(ddof=1),
         "ours": common["ours"].mean(),
@@ -204,28 +184,27 @@ def comparison_markdown(
 
 def _means_text(means: pd.DataFrame, dataset: str, methods: Mapping[str, Mapping[str, str]]) -> str:
     rows = means[means["dataset"] == dataset]
-    order = [(name, tasks) for name in PAPER_METHODS for tasks in rows["tasks"].unique()]
-    by_row = dict(list(rows.groupby(["method", "tasks"])))
-    lines = []
-    for method, tasks in [key for key in order if key in by_row]:
-        cells = by_row[method, tasks].set_index("metric")
-        line = {"Method": _label(method, methods) + ("" if tasks == "all" else f" ({tasks})")}
-        for metric in cells.index:
-            line[metric_label(metric)] = _pair(cells.loc[metric], digits=4, published_digits=3)
-        lines.append(line)
-    return markdown(pd.DataFrame(lines).fillna(MISSING), words={"Method"})
+    lines: dict[tuple[str, str], dict[str, str]] = {}
+    for row in rows.to_dict("records"):
+        line = lines.setdefault((row["method"], row["tasks"]), {})
+        line[metric_label(row["metric"])] = _pair(row, digits=4, published_digits=3)
+    order = sorted(lines, key=lambda key: (PAPER_METHODS.index(key[0]), key[1]))
+    shown = pd.DataFrame([lines[key] for key in order]).fillna(MISSING)
+    names = [_label(m, methods) + ("" if t == "all" else f" ({t})") for m, t in order]
+    shown.insert(0, "Method", names)
+    return markdown(shown, words={"Method"})
 
 
 def _cells_text(block: pd.DataFrame, methods: Mapping[str, Mapping[str, str]]) -> str:
-    cells = block.assign(text=[_pair(row, digits=3) for _, row in block.iterrows()])
-    wide = cells.pivot_table(index="task", columns="method", values="text", aggfunc="first")
+    cells = block.assign(text=[_pair(row, digits=3) for row in block.to_dict("records")])
+    wide = cells.pivot(index="task", columns="method", values="text")
     columns = [name for name in PAPER_METHODS if name in wide.columns]
     wide = wide.reindex(index=block["task"].unique(), columns=columns)
     wide.columns = [_label(name, methods) for name in columns]
     return markdown(wide.rename_axis(index="Task").reset_index(), words={"Task"})
 
 
-def _pair(cell: pd.Series, *, digits: int, published_digits: int = 2) -> str:
+def _pair(cell: Mapping[str, Any], *, digits: int, published_digits: int = 2) -> str:
     ours = number(cell["ours"], digits)
     if cell["status"] == "compared" and not cell["within_rounding"]:
         ours = f"**{ours}**"

@@ -37,10 +37,6 @@ _PERCENT = {
 def answers(results: DatasetResults) -> pd.DataFrame:
     """Return the three answers, a row per method.
 
-    Parameters
-    ----------
-    results : DatasetResults
-
     Returns
     -------
     DataFrame

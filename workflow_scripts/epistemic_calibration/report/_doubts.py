@@ -25,11 +25,8 @@ _OF_BINS = {"eece_dispersion": "scores.n_bins", "epistemic_dependence": "scores.
 def not_estimable(chosen: pd.DataFrame) -> dict[str, str]:
     """Return the metrics that cannot be estimated of so few samples, each with the reason.
 
-    Parameters
-    ----------
-    chosen : DataFrame
-        As returned by `dataset_scores`. Without the metric ``n_samples`` and the column
-        ``n_bins``, nothing is known and nothing returned.
+    ``chosen`` is `DatasetResults.of_tasks`. Without the metric ``n_samples`` and the column
+    ``n_bins``, nothing is known and nothing returned.
 
     Examples
     --------
@@ -55,11 +52,7 @@ def not_estimable(chosen: pd.DataFrame) -> dict[str, str]:
 def doubts(results: DatasetResults, task_labels: Mapping[str, str] | None = None) -> Iterator[str]:
     """Yield, in one sentence each, what the scores themselves say against their use.
 
-    Parameters
-    ----------
-    results : DatasetResults
-    task_labels : mapping, optional
-        What readers see of tasks, by name.
+    ``task_labels`` are what readers see of tasks, by name.
 
     Examples
     --------

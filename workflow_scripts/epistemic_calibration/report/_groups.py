@@ -9,17 +9,8 @@ from string import ascii_lowercase
 def letters(names: Sequence[str], different: Iterable[tuple[str, str]]) -> dict[str, str]:
     """Return a compact letter display: names share a letter where they do not differ.
 
-    Parameters
-    ----------
-    names : sequence of str
-        In the order of the letters: the first has an a.
-    different : iterable of pairs of str
-        Pairs that differ; others do not, and pairs with a name that ``names`` lacks are ignored.
-
-    Returns
-    -------
-    dict of str to str
-        By name. After z come aa, bb, ...
+    The first of ``names`` has an a; after z come aa, bb, ... Of ``different``, pairs with a name
+    that ``names`` lacks are ignored.
 
     Notes
     -----

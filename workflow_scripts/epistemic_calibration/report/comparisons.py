@@ -100,24 +100,13 @@ def compare_methods(
         confidence_level=confidence_level,
         random_state=random_state,
     )
-    rows = [
-        {
-            "method": method,
-            "other": other,
-            "difference": d.estimate,
-            "standard_error": d.standard_error,
-            "degrees_of_freedom": d.degrees_of_freedom,
-            "ci_low": d.ci_low,
-            "ci_high": d.ci_high,
-            "p_value": d.p_value,
-            "p_holm": d.p_value,
-            "p_holm_fixed": d.p_value_fixed,
-            "n_seeds": len(predictions_by_method[method]),
-            "n_seeds_other": len(predictions_by_method[other]),
-            "seeds_needed": d.trainings_needed,
-        }
-        for (method, other), d in differences.items()
-    ]
+    found = ("estimate", "standard_error", "degrees_of_freedom", "ci_low", "ci_high")
+    found = (*found, "p_value", "p_value", "p_value_fixed")
+    n_seeds = {name: len(of_seeds) for name, of_seeds in predictions_by_method.items()}
+    rows = []
+    for (method, other), d in differences.items():
+        values = [getattr(d, name) for name in found]
+        rows.append((method, other, *values, n_seeds[method], n_seeds[other], d.trainings_needed))
     table = pd.DataFrame(rows, columns=COLUMNS)
     if rows:
         adjusted = ["p_holm", "p_holm_fixed"]
@@ -128,12 +117,7 @@ def compare_methods(
 def comparisons_table(results: DatasetResults, *, level: float = 0.05) -> Table:
     """Return which methods differ in the corrected TECE.
 
-    Parameters
-    ----------
-    results : DatasetResults
-        With ``differences``.
-    level : float, default 0.05
-        Of all comparisons together.
+    ``results`` has ``differences``; ``level`` is that of all comparisons together.
 
     Returns
     -------

@@ -7,15 +7,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = [
-    "COLUMN_WIDTH",
-    "FULL_WIDTH",
-    "PAPER_METHODS",
-    "MethodStyle",
-    "method_styles",
-    "rc_params",
-]
-
 #: The nine methods of the paper, in the order of its tables.
 PAPER_METHODS = (
     "centroids",
@@ -98,22 +89,12 @@ class MethodStyle:
 
 
 def method_styles(methods: Iterable[str]) -> dict[str, MethodStyle]:
-    """Return the style of each method by name.
+    """Return the style of each method by name, in the order of ``methods``.
 
-    The methods and controls of the project have fixed styles. Any other name has a place of
-    its own among the further styles, found from the name alone; where two names fall on
-    the same place, the later one in ``methods`` takes the next that is free. Ask for all
-    methods of a configuration together, and the styles agree between figures.
-
-    Parameters
-    ----------
-    methods : iterable of str
-        Names of methods, as in the configuration.
-
-    Returns
-    -------
-    dict of str to MethodStyle
-        In the order of ``methods``; no two share both colour and marker.
+    The methods and controls of the project have fixed styles; any other name has a place of its
+    own among the further ones, or the next that is free, found from the name alone. Ask for all
+    methods of a configuration together, and the styles agree between figures; no two share both
+    colour and marker.
 
     Raises
     ------
@@ -125,31 +106,27 @@ def method_styles(methods: Iterable[str]) -> dict[str, MethodStyle]:
     >>> method_styles(["eknn", "mine"])["eknn"]
     MethodStyle(color='#0C805B', marker='D')
     """
-    fixed = dict(zip(PAPER_METHODS, zip(_PAPER_COLORS, _PAPER_MARKERS, strict=True), strict=True))
-    fixed |= _CONTROLS | _EXTENDED
-    further = [(color, marker) for marker in _FURTHER_MARKERS for color in _FURTHER_COLORS]
-    methods = list(dict.fromkeys(methods))
-    unknown = [name for name in methods if name not in fixed]
-    if len(unknown) > len(further):
+    paper = zip(_PAPER_COLORS, _PAPER_MARKERS, strict=True)
+    fixed = dict(zip(PAPER_METHODS, paper, strict=True)) | _CONTROLS | _EXTENDED
+    free = [(color, marker) for marker in _FURTHER_MARKERS for color in _FURTHER_COLORS]
+    unknown = [name for name in dict.fromkeys(methods) if name not in fixed]
+    if len(unknown) > len(free):
         raise ValueError(
-            f"methods has {len(unknown)} names beyond the project's own; at most "
-            f"{len(further)} can be told apart in a figure"
+            f"methods has {len(unknown)} names beyond the project's own; at most {len(free)} can "
+            f"be told apart in a figure"
         )
-    taken: dict[int, str] = {}
+    n_further, taken = len(free), set()
     for name in unknown:
-        place = int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], "big") % len(further)
+        place = int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], "big") % n_further
         while place in taken:
-            place = (place + 1) % len(further)
-        taken[place] = name
-    styles = fixed | {name: further[place] for place, name in taken.items()}
-    return {name: MethodStyle(*styles[name]) for name in methods}
+            place = (place + 1) % n_further
+        taken.add(place)
+        fixed[name] = free[place]
+    return {name: MethodStyle(*fixed[name]) for name in methods}
 
 
 def rc_params(**overrides: Any) -> dict[str, Any]:
-    """Return matplotlib settings of every figure, for ``matplotlib.rc_context``.
-
-    Fonts are embedded as TrueType and stay between 7 and 9 points at the printed size.
-    """
+    """Return matplotlib settings of every figure: TrueType fonts of 7 to 9 points as printed."""
     return {
         "font.family": "DejaVu Sans",  # comes with matplotlib: the same on every machine
         "font.size": 8,

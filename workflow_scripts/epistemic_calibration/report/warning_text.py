@@ -6,18 +6,15 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+_MOST_NAMED = 4
+
 
 def sentences(
     found: Sequence[Mapping[str, Any]], labels: Mapping[str, str] | None = None
 ) -> list[str]:
     """Return warnings as text, those that differ in numbers only as one.
 
-    Parameters
-    ----------
-    found : sequence of mapping
-        As in receipts.
-    labels : mapping, optional
-        What readers see of methods, by name.
+    ``found`` is as in receipts; ``labels`` are what readers see of methods, by name.
 
     Examples
     --------
@@ -72,7 +69,8 @@ def unlike(made: Mapping[str, Sequence[str]]) -> str:
 def _sentence(group: Sequence[Mapping[str, Any]], labels: Mapping[str, str]) -> str:
     where = [warning["where"] for warning in group]
     names = dict.fromkeys(w["method"] for w in where if "method" in w)
-    who = _listing([labels.get(name, name) for name in names])
+    shown = [labels.get(name, name) for name in names]
+    who = ", ".join(shown) if len(shown) <= _MOST_NAMED else f"{len(shown)} methods"
     place = where[0].get("dataset") or where[0].get("experiment") or ""
     stage = group[0]["stage"]
     if not who and not stage.endswith("tables"):
@@ -81,7 +79,3 @@ def _sentence(group: Sequence[Mapping[str, Any]], labels: Mapping[str, str]) -> 
     times = f", {n} times" if n > 1 else ""
     origin = " on ".join(part for part in (who, place) if part)
     return f"{origin}{times}: {group[0]['text']}".removeprefix(": ")
-
-
-def _listing(names: Sequence[str], most: int = 4) -> str:
-    return ", ".join(names) if len(names) <= most else f"{len(names)} methods"

@@ -23,12 +23,6 @@ _PARTS = ("eece", "eece_calibration", "eece_dispersion")
 def draw(results: DatasetResults, *, width: float = FULL_WIDTH) -> Figure:
     """Draw miscalibration Σ w g² and scatter Σ w W with EECE, in the order of all figures.
 
-    Parameters
-    ----------
-    results : DatasetResults
-    width : float
-        In inches.
-
     Raises
     ------
     ValueError

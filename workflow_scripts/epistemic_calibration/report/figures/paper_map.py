@@ -21,12 +21,6 @@ _SMALLEST = 1e-5
 def draw(results: DatasetResults, *, width: float = COLUMN_WIDTH) -> Figure:
     """Draw ECE against EECE.
 
-    Parameters
-    ----------
-    results : DatasetResults
-    width : float
-        In inches.
-
     Raises
     ------
     ValueError

@@ -30,20 +30,9 @@ def ranked_table(
 ) -> Table:
     """Return one row per method with the metrics of a table, ranked by EECE.
 
-    Parameters
-    ----------
-    results : DatasetResults
-    table : str
-        Name of the table in ``Metric.tables``.
-    caption : str
-    notes : sequence of str
-        What stands below the table, before the missing cells.
-
-    Returns
-    -------
-    Table
-        Rows by increasing mean EECE, methods without one last. Controls stand where they
-        fall and have no rank. ``cells`` is as returned by `method_cells`.
+    Rows are by increasing mean EECE, methods without one last; controls stand where they fall and
+    have no rank. ``table`` is a name of ``Metric.tables``, ``notes`` stand before the missing
+    cells; ``cells`` is as returned by `method_cells`.
     """
     import pandas as pd
 
@@ -83,22 +72,10 @@ def method_cells(
 ) -> pd.DataFrame:
     """Return one row per method: what it is, how much it is scored on, and some metrics.
 
-    Parameters
-    ----------
-    results : DatasetResults
-    order : sequence of str
-        Methods, one row each.
-    metrics : sequence of Metric
-
-    Returns
-    -------
-    DataFrame
-        METRIC_mean and METRIC_sd (over tasks and seeds, ddof = 1); METRIC_all_tasks of what is
-        estimated of all tasks together, also of the limits of its interval, as in
-        `all_tasks_scores`; NaN where so few samples tell nothing. The mean of p-values says
-        nothing: METRIC_rejected and METRIC_tests count the rejections at level 0.05 after Holm's
-        correction over the methods and tasks of a seed; METRIC_rejected is missing where the
-        resamples are too few to reject anything.
+    METRIC_mean and METRIC_sd (over tasks and seeds, ddof = 1); METRIC_all_tasks of what is
+    estimated of all tasks together, also of the limits of its interval, as in
+    `all_tasks_scores`; NaN where so few samples tell nothing. The mean of p-values says
+    nothing: METRIC_rejected and METRIC_tests count the rejections as `rejections` does.
     """
     import pandas as pd
 

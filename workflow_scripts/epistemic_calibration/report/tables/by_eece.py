@@ -12,15 +12,6 @@ SUFFIX = "_by_eece"
 def make(results: DatasetResults) -> Table:
     """Return one row per method: mean ± sd of the metrics of the table ``by_eece``.
 
-    Parameters
-    ----------
-    results : DatasetResults
-
-    Returns
-    -------
-    Table
-        As returned by `ranked_table`.
-
     Examples
     --------
     >>> import pandas as pd

@@ -18,16 +18,7 @@ def make(results: DatasetResults) -> Table:
     In the text the corrected TECE has the interval of its mean over tasks, which takes into
     account that they share their images; with several seeds, it is over trainings.
 
-    Parameters
-    ----------
-    results : DatasetResults
-        Where each test drew too few label sets to reject anything, cells are empty and a note
-        says so.
-
-    Returns
-    -------
-    Table
-        As returned by `ranked_table`.
+    Where each test drew too few label sets to reject anything, cells are empty and a note says so.
 
     Examples
     --------

@@ -27,18 +27,9 @@ def make(results: DatasetResults, *, decimals: int = 2) -> Table:
     The blocks are the paper's accuracy, ECE and EECE, then those of the other metrics of
     the table ``paper`` that ``scores`` has.
 
-    Parameters
-    ----------
-    results : DatasetResults
-    decimals : int
-        Decimals of the paper's three metrics as text; the other blocks show two more.
-
-    Returns
-    -------
-    Table
-        ``cells`` has rows (metric, task) with the mean over seeds, and at the end of each
-        block (mean) and (sd), both over tasks and seeds (sd with ddof = 1); columns are
-        methods, the paper's first and in its order.
+    ``cells`` has rows (metric, task) with the mean over seeds, and at the end of each block (mean)
+    and (sd), both over tasks and seeds (sd with ddof = 1); columns are methods, the paper's first
+    and in its order. As text, the paper's three metrics have ``decimals``, the others two more.
 
     Examples
     --------

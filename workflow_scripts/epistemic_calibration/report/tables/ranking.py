@@ -27,10 +27,7 @@ _COLUMNS = {
 def make(results: DatasetResults) -> Table:
     """Return one row per method, those that keep the fewest errors at 90 % first.
 
-    Parameters
-    ----------
-    results : DatasetResults
-        What is missing is told by the other tables.
+    What is missing is told by the other tables.
 
     Returns
     -------

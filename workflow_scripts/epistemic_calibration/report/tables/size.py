@@ -38,11 +38,8 @@ _TEST = "p_second_order"
 def make(results: DatasetResults) -> Table:
     """Return one row per method: estimates where there are several labels per input, else bounds.
 
-    Parameters
-    ----------
-    results : DatasetResults
-        Where each test drew too few label sets to reject anything, cells are empty and a note
-        says so. What is missing is told by the other tables.
+    Where each test drew too few label sets to reject anything, cells are empty and a note says so.
+    What is missing is told by the other tables.
 
     Returns
     -------

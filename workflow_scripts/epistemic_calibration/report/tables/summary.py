@@ -29,10 +29,7 @@ _BRIEF = {
 def make(results: DatasetResults) -> Table:
     """Return one row per method: active ones, illustrative ones, controls; by calibration error.
 
-    Parameters
-    ----------
-    results : DatasetResults
-        Without differences there are no groups.
+    Without differences there are no groups.
 
     Returns
     -------
