@@ -91,11 +91,8 @@ def wide(page):
         yield driver
 
 
-def test_it_needs_no_network_and_complains_of_nothing(wide):
-    check_quiet(wide)
-
-
 def test_the_answer_is_on_the_first_screen(wide):
+    check_quiet(wide)
     headline, figure = (seen(wide, s)[0] for s in (".headline", ".answers > svg"))
     assert headline.text.startswith("No method")
     assert figure.rect["y"] + figure.rect["height"] < 900

@@ -48,26 +48,6 @@ def test_comparisons_name_what_cannot_be_told_apart():
     assert table.notes[1].startswith("5 of 6 pairs differ as methods; 1 more, marked *, only as")
 
 
-def test_comparisons_are_of_tasks_alone_and_show_missing_values():
-    differences = pd.DataFrame({"method": ["mine"], "other": ["centroids"], "p_holm": [0.01]})
-    differences = differences.assign(p_holm_fixed=0.01, seeds_needed=None)
-    values = {"mine": 0.1, "centroids": 0.3}
-    scores = pd.concat(
-        [
-            make_scores(values),
-            make_scores({"mine": 0.9, "centroids": 0.0}, scope="all_tasks"),
-            make_scores({"mine": 0.9, "centroids": 0.0}, metric="eece"),
-            make_scores({"mine": 0.9, "centroids": 0.0}).assign(dataset="mnist"),
-        ]
-    )
-    results = DatasetResults(scores, "cifar10", METHODS, differences=differences)
-    table = comparisons_table(results)
-    assert table.text["Corrected TECE"].to_list() == ["0.1000", "0.3000"]
-    assert table.text["Cannot be told from"].to_list() == ["—", "—"]
-    lines = table.to_markdown().splitlines()
-    assert lines[3].replace("-", "") == "|:|:|:|"  # words left, numbers right
-
-
 @pytest.fixture
 def samples():
     rng = np.random.default_rng(0)

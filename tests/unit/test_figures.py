@@ -126,12 +126,6 @@ def test_an_estimated_share_has_a_marker_and_its_interval():
     assert bar.get_x() == pytest.approx(120) and bar.get_width() == pytest.approx(60)
 
 
-def test_names_lead_to_their_methods():
-    figure = answers.draw(results(), links={"mine": "#toy.mine"}, families=["active"])
-    urls = [tick.label1.get_url() for tick in figure.axes[0].yaxis.get_major_ticks()]
-    assert urls == ["#toy.mine", None, None]
-
-
 @pytest.mark.parametrize(("far", "scale"), [(6.0, "linear"), (27.0, "function")])
 def test_an_axis_from_zero_is_of_roots_where_one_value_is_far_off(far, scale):
     ax = Figure().subplots()

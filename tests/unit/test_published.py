@@ -86,21 +86,9 @@ def test_read_published_refuses_two_rows_of_a_cell(tmp_path):
         read_published(path)
 
 
-def test_comparison_of_the_published_values_with_themselves():
-    comparison = paper_comparison(published_scores(), read_published(PUBLISHED))
-    assert len(comparison) == 270
-    assert comparison["status"].value_counts().to_dict() == {"compared": 230, "unpublished": 40}
-    compared = comparison[comparison["status"] == "compared"]
-    assert (compared["difference"] == 0).all()
-    assert compared["within_rounding"].all()
-    unpublished = comparison[comparison["status"] == "unpublished"]
-    assert unpublished["within_rounding"].isna().all()
-    assert unpublished["difference"].isna().all()
-    assert (unpublished["ours"] == 0.5).all()
-
-
 @pytest.mark.parametrize(
-    ("offset", "within"), [(0.005, True), (-0.005, True), (0.0051, False), (-0.0051, False)]
+    ("offset", "within"),
+    [(0.0, True), (0.005, True), (-0.005, True), (0.0051, False), (-0.0051, False)],
 )
 def test_comparison_knows_rounding(offset, within):
     comparison = paper_comparison(published_scores(offset), read_published(PUBLISHED))
@@ -165,13 +153,6 @@ def test_comparison_markdown_speaks_of_the_misprint_and_marks_differences():
     mnist = paper_comparison(published_scores(dataset="mnist"), published)
     text = comparison_markdown(mnist, paper_comparison_means(mnist), METHODS)
     assert "misprint" not in text
-
-
-def test_comparison_without_a_data_set_of_the_paper():
-    other = paper_comparison(published_scores().assign(dataset="digits"), read_published(PUBLISHED))
-    assert other.empty
-    text = comparison_markdown(other, paper_comparison_means(other), METHODS)
-    assert "none of the data sets" in text
 
 
 def test_comparison_leaves_out_what_is_estimated_of_all_tasks():
