@@ -5,15 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-import numpy as np
-
-from epistemic_calibration.scoring._resamples import LEVEL
-
 if TYPE_CHECKING:
     from epistemic_calibration.report.results import DatasetResults
-
-#: Numbers of seeds that a note tells the use of.
-_SEEDS = (5, 10)
 
 
 def about_trainings(results: DatasetResults) -> Iterator[str]:
@@ -34,9 +27,7 @@ def about_trainings(results: DatasetResults) -> Iterator[str]:
     if n.max() < 2:
         yield (
             "Of these trainings: intervals, groups and comparisons are of one training of each "
-            "method; trained anew, methods may change places. More seeds tell methods apart "
-            f"whose errors differ by {_told_apart(len(results.order))} standard deviations over "
-            f"trainings, among all pairs."
+            "method; trained anew, methods may change places. More seeds tell methods apart."
         )
         return
     yield (
@@ -51,11 +42,3 @@ def about_trainings(results: DatasetResults) -> Iterator[str]:
             f"training; in comparisons its standard deviation over trainings is taken to be that "
             f"of the other method."
         )
-
-
-def _told_apart(n_methods: int) -> str:
-    from epistemic_calibration.metrics._trainings import found_with
-
-    n_pairs = max(1, n_methods * (n_methods - 1) // 2)
-    sizes = found_with(np.array(_SEEDS), 1 - LEVEL / n_pairs)
-    return ", ".join(f"{size:.1f} ({n} seeds)" for n, size in zip(_SEEDS, sizes, strict=True))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import matplotlib as mpl
 import numpy as np
@@ -49,17 +49,9 @@ def draw(
 ) -> Figure:
     """Draw calibration error, share and errors kept, side by side, or one above the other.
 
-    Parameters
-    ----------
-    results : DatasetResults
-    width : float
-        In inches; below 4.5 the columns stand one above the other.
-    families : sequence of str
-        Which methods are shown.
-    questions : bool
-        Whether each column has its question above it.
-    links : mapping of str to str, optional
-        Where the names of methods lead to, in an SVG.
+    Below a ``width`` of 4.5 inches the columns stand one above the other. Methods of ``families``
+    are shown; with ``questions`` each column has its question above it; ``links`` are where the
+    names of methods lead to, in an SVG.
 
     Raises
     ------
@@ -83,7 +75,9 @@ def draw(
     found = found[found["family"].isin(families)]
     if not found["points"].notna().any():
         raise ValueError(f"no method of dataset={results.dataset!r} has a corrected TECE")
-    columns = _columns(found)
+    columns = [_calibration_error]
+    columns += [_share] if found["verdict"].any() else []
+    columns += [_errors_kept] if found["kept"].notna().any() else []
     heights = _places(found)
     high = -float(heights.min()) + 1.2
     wide = width >= 4.5
@@ -104,15 +98,6 @@ def draw(
             if questions:
                 ax.set_title(_QUESTIONS[k], loc="left", fontweight="bold", fontsize=8.5)
     return figure
-
-
-def _columns(found: pd.DataFrame) -> list[Callable[[Axes, pd.DataFrame, pd.Series], None]]:
-    columns = [_calibration_error]
-    if found["verdict"].any():
-        columns.append(_share)
-    if found["kept"].notna().any():
-        columns.append(_errors_kept)
-    return columns
 
 
 def _places(found: pd.DataFrame) -> pd.Series:

@@ -101,9 +101,6 @@ class _Dataset:
         self.id = slug(results.dataset)
         self.ids = {name: f"{self.id}.{slug(name)}" for name in self.found.index}
 
-    def svg(self, figure: Figure, said: str, **options: Any) -> str:
-        return self.markup(inline_svg(figure, said, **options))
-
     def shown(self) -> dict[str, Any]:
         results, found = self.results, self.found
         table = answers_table(found, results)
@@ -135,7 +132,7 @@ class _Dataset:
                 figure = answers_figure.draw(
                     self.results, width=width, families=families, questions=True, links=links
                 )
-                yield self.svg(figure, said, kind=f"{view} {kind}")
+                yield self.markup(inline_svg(figure, said, kind=f"{view} {kind}"))
 
     def _methods(self) -> Iterator[dict[str, Any]]:
         curves = _panels.error_curves(self.results)
@@ -155,14 +152,18 @@ class _Dataset:
                 "label": row["label"],
                 "said": _said_of_method(row),
                 "pictures": [
-                    {
-                        "svg": self.svg(_panel(draw, data), f"{row['label']}: {said}"),
-                        "caption": said,
-                    }
+                    {"svg": self._panel(draw, data, f"{row['label']}: {said}"), "caption": said}
                     for draw, data, said in pictures
                     if data is not None
                 ],
             }
+
+    def _panel(self, draw: Any, data: Any, said: str) -> str:
+        # Lines of a grid would be a third of the page.
+        with rc_context(rc_params(**{"axes.grid": False})):
+            figure = Figure(figsize=(2.7, 2.5))
+            draw(figure.subplots(), data)
+        return self.markup(inline_svg(figure, said))
 
 
 _SAID = {
@@ -173,14 +174,6 @@ _SAID = {
     "ranking": "Errors among the inputs kept: the lower, the better EU tells where the method "
     "errs. Dashed: by the prediction itself. Dotted: all inputs.",
 }
-
-
-def _panel(draw: Any, data: Any) -> Figure:
-    # Lines of a grid would be a third of the page.
-    with rc_context(rc_params(**{"axes.grid": False})):
-        figure = Figure(figsize=(2.7, 2.5))
-        draw(figure.subplots(), data)
-    return figure
 
 
 def _said_of_method(row: pd.Series) -> str:
@@ -250,11 +243,6 @@ def slug(name: str) -> str:
 
 
 def csv_uri(table: Table) -> str:
-    """Return the address of a table's values at full precision."""
-    return data_uri(table.cells.to_csv(lineterminator="\n"))
-
-
-def data_uri(text: str) -> str:
-    """Return the address of a CSV that is inside the page."""
-    encoded = b64encode(text.encode("utf-8")).decode("ascii")
-    return f"data:text/csv;charset=utf-8;base64,{encoded}"
+    """Return the address, inside the page, of a table's values at full precision."""
+    content = table.cells.to_csv(lineterminator="\n").encode("utf-8")
+    return f"data:text/csv;charset=utf-8;base64,{b64encode(content).decode('ascii')}"
