@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from epistemic_calibration.report._names import metric_label
+from epistemic_calibration.report._metrics import metric_label
 from epistemic_calibration.report.style import PAPER_METHODS
 from epistemic_calibration.report.tables._table import MISSING, markdown, number
 

@@ -1,4 +1,4 @@
-"""What tables and figures call methods, classes and metrics."""
+"""Names that people chose, such as labels and classes, as text that figures can draw."""
 
 from __future__ import annotations
 
@@ -34,21 +34,6 @@ def drawable_labels(methods: Mapping[str, Mapping[str, str]]) -> dict[str, str]:
     {'eknn': 'EK-NN'}
     """
     return {name: drawable(method["label"]) for name, method in methods.items()}
-
-
-def metric_label(metric: str) -> str:
-    """Return the label of a metric, or its name with spaces if it is not registered.
-
-    Examples
-    --------
-    >>> metric_label("eece")
-    'EECE'
-    >>> metric_label("my_metric")
-    'my metric'
-    """
-    from epistemic_calibration.scoring import METRICS
-
-    return METRICS[metric].label if metric in METRICS else metric.replace("_", " ")
 
 
 @cache

@@ -9,7 +9,8 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from epistemic_calibration.report._names import drawable_labels, metric_label
+from epistemic_calibration.report._metrics import metric_label
+from epistemic_calibration.report._names import drawable_labels
 from epistemic_calibration.report.results import ordered_methods
 from epistemic_calibration.report.style import FULL_WIDTH, method_styles, rc_params
 
