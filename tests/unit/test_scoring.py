@@ -1,4 +1,3 @@
-import dataclasses
 import itertools
 import math
 import re
@@ -12,10 +11,9 @@ from epistemic_calibration import metrics, scoring
 from epistemic_calibration.registry import available
 from epistemic_calibration.scoring import (
     METRICS,
-    Metric,
+    TABLE_METRICS,
     Scorer,
     bounds,
-    corrected,
     ranking,
     rows_of_all_tasks,
     rows_of_methods,
@@ -88,7 +86,21 @@ def expected_values(given, settings):
     bound = metrics.cross_fitted_lower_bound(
         y, hypotheses, random_state=seed, confidence_level=level
     )
-    n_resamples = settings["n_resamples"]
+    at_least = corrected if reported is None else reporting
+    drawn = {"n_resamples": settings["n_resamples"], "random_state": seed}
+    half, double = (
+        metrics.corrected_epistemic_calibration_error(y, hypotheses, **{**bins, "n_bins": n})
+        for n in (bins["n_bins"] // 2, 2 * bins["n_bins"])
+    )
+    tests = {
+        "epistemic_calibration": metrics.epistemic_calibration_test(
+            y, hypotheses, **(bins | drawn)
+        ),
+        "mean_calibration": metrics.mean_calibration_test(y, hypotheses, **drawn),
+        "epistemic_independence": metrics.epistemic_independence_test(
+            y, hypotheses, epistemic_uncertainty=reported, **drawn
+        ),
+    }
     values = {
         "accuracy": metrics.accuracy(y, prediction),
         "brier": metrics.brier_score(y, prediction),
@@ -106,31 +118,15 @@ def expected_values(given, settings):
         "tece_noise_floor": corrected.noise_floor,
         "tece_minimum_detectable": corrected.minimum_detectable,
         "tece_dropped_mass": corrected.dropped_mass,
-        **{
-            f"tece_corrected_{name}_bins": metrics.corrected_epistemic_calibration_error(
-                y, hypotheses, **{**bins, "n_bins": n}
-            ).estimate
-            for name, n in (("half", bins["n_bins"] // 2), ("double", 2 * bins["n_bins"]))
-        },
-        "tece_reported": corrected.estimate if reported is None else reporting.estimate,
-        "tece_reported_low": corrected.ci_low if reported is None else reporting.ci_low,
+        "tece_corrected_half_bins": half.estimate,
+        "tece_corrected_double_bins": double.estimate,
+        "tece_reported": at_least.estimate,
+        "tece_reported_low": at_least.ci_low,
         "mean_miscalibration": split.mean_miscalibration.estimate,
         "epistemic_dependence": split.epistemic_dependence.estimate,
         "tece_cross_fitted": bound.estimate,
         "tece_cross_fitted_low": bound.ci_low,
-        "p_epistemic_calibration": metrics.epistemic_calibration_test(
-            y, hypotheses, n_resamples=n_resamples, **bins
-        ).p_value,
-        "p_mean_calibration": metrics.mean_calibration_test(
-            y, hypotheses, n_resamples=n_resamples, random_state=seed
-        ).p_value,
-        "p_epistemic_independence": metrics.epistemic_independence_test(
-            y,
-            hypotheses,
-            epistemic_uncertainty=reported,
-            n_resamples=n_resamples,
-            random_state=seed,
-        ).p_value,
+        **{f"p_{name}": test.p_value for name, test in tests.items()},
     }
     if settings["recalibration"]:
         fitted_on, scored_on = train_test_split(
@@ -180,14 +176,12 @@ def expected_ranking(tasks, settings):
 # --- Scores of one task
 
 
-@pytest.mark.parametrize("reported", [False, True])
-@pytest.mark.parametrize("prediction", [False, True])
 @pytest.mark.parametrize(
-    "change",
+    ("reported", "prediction", "change"),
     [
-        {},
-        {"binning": "sorted_kmeans", "corrected_binning": "quantile", "recalibration": False},
-        {"binning": "nested", "n_bins": 18, "corrected_binning": "kmeans"},
+        (False, False, {}),
+        (True, True, {"corrected_binning": "quantile", "recalibration": False}),
+        (False, True, {"binning": "nested", "n_bins": 18, "corrected_binning": "kmeans"}),
     ],
 )
 def test_scores_are_those_of_direct_calls(reported, prediction, change):
@@ -298,9 +292,8 @@ def test_rows_are_tidy():
     assert list(rows)[-1] == "diagnostic_acceptance"
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_what_methods_are_compared_with(dtype):
-    given = arrays(dtype=dtype, prediction=True)
+def test_what_methods_are_compared_with():
+    given = arrays(prediction=True)
     compared = Scorer(given, SETTINGS).compared()
     # The mean of the hypotheses, not the prediction.
     expected = given["hypotheses"].mean(axis=1, dtype=np.float64)
@@ -433,11 +426,6 @@ def test_several_labels_of_all_tasks():
     means = np.concatenate([task["hypotheses"].mean(axis=1, dtype=float) for task in given])
     product = np.mean(means * (1 - means)) / values["reducible_error"]
     assert values["share_of_product"] == pytest.approx(product)
-    kept = (
-        values["kept_squared_error_90_difference_low"],
-        values["kept_squared_error_90_difference"],
-    )
-    assert kept[0] < kept[1]
     # The bins are of equal size, and their mean is that of all.
     assert np.mean(error) == pytest.approx(result.reducible.estimate, abs=2e-3)
 
@@ -513,238 +501,37 @@ def test_rows_of_all_tasks_are_those_of_a_direct_call():
             assert (row["binning"], row["n_bins"]) == bins
     values = {row["metric"]: row["value"] for row in rows}
     assert expected_ranking(given, SETTINGS).items() <= values.items()
-    assert [name for name in values if name not in ranked] == [
-        metric.name for metric in corrected.METRICS if metric.of_all_tasks
-    ]
-    assert values["tece_corrected"] == expected.estimate
-    assert values["tece_corrected_low"] == expected.ci_low
-    assert values["tece_corrected_high"] == expected.ci_high
-    assert values["tece_noise_floor"] == expected.noise_floor
-    assert values["tece_minimum_detectable"] == expected.minimum_detectable
-    assert values["tece_dropped_mass"] == expected.dropped_mass
-    assert values["confidence_level"] == 0.9
+    assert {n: v for n, v in values.items() if n not in ranked} == {
+        "tece_corrected": expected.estimate,
+        "tece_corrected_low": expected.ci_low,
+        "tece_corrected_high": expected.ci_high,
+        "tece_noise_floor": expected.noise_floor,
+        "tece_minimum_detectable": expected.minimum_detectable,
+        "tece_dropped_mass": expected.dropped_mass,
+        "confidence_level": 0.9,
+    }
 
 
 # --- Descriptions
 
 
-TABLES = {
-    "paper": [
-        "accuracy",
-        "ece",
-        "eece",
-        "eece_calibration",
-        "eece_dispersion",
-        "tece_corrected",
-        "tece_reported",
-        "brier",
-        "log_loss",
-        "auroc",
-    ],
-    "summary": ["accuracy", "eece", "eece_calibration", "eece_dispersion"],
-    "by_eece": [
-        "accuracy",
-        "brier",
-        "log_loss",
-        "auroc",
-        "ece",
-        "eece",
-        "eece_calibration",
-        "eece_dispersion",
-        "mean_epistemic_uncertainty",
-        "log_loss_before_recalibration",
-        "log_loss_after_recalibration",
-    ],
-    "drivers": [
-        "eece",
-        "eece_calibration",
-        "eece_dispersion",
-        "mean_epistemic_uncertainty",
-        "tece_corrected",
-        "tece_corrected_half_bins",
-        "tece_corrected_double_bins",
-        "tece_reported",
-        "eece_noise_floor",
-        "mean_miscalibration",
-        "epistemic_dependence",
-        "tece_cross_fitted",
-        "p_epistemic_calibration",
-        "p_mean_calibration",
-        "p_epistemic_independence",
-    ],
-    "comparisons": ["tece_corrected"],
-}
-
-
-def test_tables_show_what_they_should_in_their_order():
-    assert {table: [m.name for m in table_metrics(table)] for table in TABLES} == TABLES
-    assert {table for metric in METRICS.values() for table in metric.tables} == set(TABLES)
-
-
-RANKED = ["kept_error_90", "kept_error_80", "kept_error_50", "aurc", "excess_aurc", "augrc"]
-RANKED += ["auroc_of_errors"]
-COMPARED = ["kept_error_90", "augrc", "auroc_of_errors"]
-SQUARED = ["kept_squared_error_90", "squared_augrc"]
-
-#: What a score can be: the smallest and the largest value.
-RANGES = {
-    # Shares, probabilities, and what is a square or a mean of probabilities.
-    (0, 1): [
-        *("accuracy", "auroc", "brier", "brier_of_mean", "ece", "eece_calibration"),
-        *("confidence_level", "eece_dispersion", "tece_dropped_mass", "tece_cross_fitted_low"),
-        *("p_epistemic_calibration", "p_epistemic_independence", "p_mean_calibration"),
-        "p_second_order",
-        *("error_rate", "kept_error_90_low", "kept_error_90_high"),
-        *(f"{name}{of}" for name in RANKED for of in ("", "_by_prediction")),
-    ],
-    # Variances of a label, at most that of a fair coin, over the size of a bin.
-    (0, 0.25): ["eece_noise_floor", "tece_noise_floor"],
-    # Errors and variances estimated from pairs, and correlations.
-    (-1, 1): [
-        *("brier_above_best", "mean_miscalibration", "reducible_error", "tece_all_labels"),
-        *("tece_corrected", "tece_corrected_half_bins", "tece_corrected_double_bins"),
-        *("tece_corrected_before_recalibration", "tece_corrected_after_recalibration"),
-        *("variance_in_bins", "within_label_correlation", "within_label_correlation_low"),
-        "within_label_correlation_high",
-        *(f"{name}{of}" for name in SQUARED for of in ("", "_by_prediction", "_difference")),
-        *(f"{name}_difference{end}" for name in COMPARED for end in ("", "_low", "_high")),
-    ],
-    # The difference of two of them; p(1 − p); what is not limited to [0, 1].
-    (-2, 2): ["epistemic_dependence"],
-    (-0.25, 0.25): ["aleatoric_uncertainty"],
-    (-1, math.inf): ["tece_reported"],
-    (-math.inf, 1): ["size_gap", "tece_cross_fitted"],
-    (0, math.inf): [
-        *("eece", "labels_per_input", "log_loss", "log_loss_before_recalibration"),
-        *("log_loss_after_recalibration", "mean_epistemic_uncertainty", "n_positive", "n_samples"),
-        *("reducible_error_at_least", "reducible_error_at_most", "reported_error"),
-        *("reported_share", "reported_share_at_least", "reported_share_at_most"),
-        *("share_before_recalibration", "share_after_recalibration", "tece_corrected_low"),
-        *("tece_corrected_high", "tece_minimum_detectable", "tece_reported_low"),
-        *("share_of_product", "share_of_constant", "share_of_shuffled"),
-    ],
-}
-#: Decimals in tables, where they are not 4; limits have those of their estimate.
-DIGITS = {
-    0: ["n_samples", "n_positive"],
-    1: ["labels_per_input"],
-    2: [
-        "confidence_level",
-        "share_before_recalibration",
-        "share_after_recalibration",
-        "size_slope",
-    ],
-    3: [
-        *("accuracy", "brier", "log_loss", "auroc", "reported_share", "reported_share_at_least"),
-        *("reported_share_at_most", "within_label_correlation"),
-        *("auroc_of_errors", "auroc_of_errors_by_prediction", "auroc_of_errors_difference"),
-        *("share_of_product", "share_of_constant", "share_of_shuffled"),
-        *("slope_of_product", "slope_of_shuffled"),
-    ],
-    5: [
-        *("curve_uncertainty", "curve_error", "bounds_curve_uncertainty"),
-        *("bounds_curve_at_least", "bounds_curve_at_most"),
-        *(f"{name}{of}" for name in SQUARED for of in ("", "_by_prediction", "_difference")),
-    ],
-    6: ["size_error"],
-}
-
-
-def test_ranges_and_digits_of_all_metrics():
-    ranges = {name: limits for limits, names in RANGES.items() for name in names}
-    digits = {name: number for number, names in DIGITS.items() for name in names}
-    everything = (-math.inf, math.inf)
-    for name, metric in METRICS.items():
-        assert metric.range == ranges.get(name, everything), name
-        estimate = name.removesuffix("_low").removesuffix("_high").removesuffix("_of_law")
-        assert metric.digits == digits.get(name, digits.get(estimate, 4)), name
-    # Only limits of estimates that are not in a range by themselves, and what is of one bin.
-    unlimited = {name for name, metric in METRICS.items() if metric.range == everything}
-    assert {n for n in unlimited if not n.endswith(("_low", "_high")) and "curve" not in n} == {
-        "size_slope",
-        "size_error",
-        "slope_of_product",
-        "slope_of_shuffled",
-    }
-
-
-def test_metrics_say_whether_they_are_of_all_tasks():
-    given = [counted(seed=seed) for seed in range(2)]
-    scorers = [Scorer(task, SETTINGS) for task in given]
-    rows = list(rows_of_all_tasks([scorer.summaries() for scorer in scorers], SETTINGS))
-    each = [scorer.compared() for scorer in scorers]
-    stacked = {name: np.stack([of_task[name] for of_task in each]) for name in each[0]}
-    y_true = [task["y_true"] for task in given]
-    rows += rows_of_methods(y_true, {"a": stacked, "b": stacked}, SETTINGS)
-    found = {row["metric"] for row in rows if row["scope"] == "all_tasks"}
-    assert found == {metric.name for metric in METRICS.values() if metric.of_all_tasks}
-
-
 def test_descriptions_are_consistent():
-    labels = [metric.label for metric in METRICS.values()]
-    assert len(set(labels)) == len(labels)
-    for name, metric in METRICS.items():
-        assert metric.name == name
-        assert (metric.kind == "p_value") is name.startswith("p_")
-        assert metric.range[0] < metric.range[1]
-        assert metric.better is None or metric.kind == "score"
-        for places in [[m.tables[t] for m in table_metrics(t)] for t in metric.tables]:
-            assert len(set(places)) == len(places)
-
-
-def test_a_metric_is_hashable_and_fixed():
-    metric = METRICS["accuracy"]
-    assert metric in {metric}
-    assert (metric.short_label, METRICS["brier"].short_label) == ("Acc.", "Brier score")
-    with pytest.raises(dataclasses.FrozenInstanceError):
-        metric.digits = 2
-
-
-def family(name, *described, order=None, yielded=()):
-    rows = [scoring.Row(metric, 0.5) for metric in yielded]
-    found = SimpleNamespace(METRICS=described, rows=lambda inputs: rows, __file__=name)
-    if order is not None:
-        found.ORDER = order
-    return found
-
-
-def test_a_new_family_is_scored_after_the_others(monkeypatch):
-    positives = Metric("positives", "Share of positives", 3, None, (0, 1), {"summary": 99})
-    new = family("new.py", positives, yielded=["positives"])
-    monkeypatch.setitem(METRICS, "positives", positives)
-    monkeypatch.setattr(scoring, "_FAMILIES", (*scoring._FAMILIES, new))
-    rows = list(Scorer(arrays(), SETTINGS).rows())
-    assert rows[-1]["metric"] == "positives"
-    assert table_metrics("summary")[-1] is positives
+    described = [m for f in (*scoring._FAMILIES, bounds) for m in f.METRICS]
+    assert len({m.name for m in described}) == len({m.label for m in described}) == len(described)
+    for table, names in TABLE_METRICS.items():
+        assert [m.name for m in table_metrics(table)] == list(names)
+        assert len(set(names)) == len(names)
+    assert (METRICS["accuracy"].short_label, METRICS["brier"].short_label) == (
+        "Acc.",
+        "Brier score",
+    )
+    files = {family.__name__.rpartition(".")[2] for family in (*scoring._FAMILIES, bounds)}
+    assert files == set(available("epistemic_calibration.scoring"))
 
 
 @pytest.mark.fault
 def test_a_row_that_nothing_describes_is_an_error(monkeypatch):
-    monkeypatch.setattr(scoring, "_FAMILIES", (family("new.py", yielded=["forgotten"]),))
+    new = SimpleNamespace(rows=lambda inputs: [scoring.Row("forgotten", 0.5)])
+    monkeypatch.setattr(scoring, "_FAMILIES", (new,))
     with pytest.raises(ValueError, match="no family of scores describes 'forgotten'"):
         list(Scorer(arrays(), SETTINGS).rows())
-
-
-@pytest.mark.fault
-def test_a_metric_described_twice_is_an_error():
-    again = Metric("accuracy", "Accuracy", 3, "higher")
-    with pytest.raises(ValueError, match=r"new\.py describes 'accuracy' a second time"):
-        scoring._collect([*scoring._FAMILIES, family("new.py", again)])
-
-
-def test_families_are_found_by_file_name_and_ordered(monkeypatch):
-    assert available("epistemic_calibration.scoring") == (
-        "bounds",
-        "corrected",
-        "counts",
-        "eece",
-        "first_order",
-        "hypothesis_tests",
-        "ranking",
-        "recalibration",
-        "second_order",
-    )
-    files = {"a": family("a"), "b": family("b", order=2), "c": family("c", order=1)}
-    monkeypatch.setattr(scoring, "available", lambda package: tuple(files))
-    monkeypatch.setattr(scoring, "load", lambda package, name: files[name])
-    assert scoring._load_families() == (files["c"], files["b"], files["a"])

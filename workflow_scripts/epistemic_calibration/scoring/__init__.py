@@ -1,27 +1,35 @@
 """Which metrics are scored, how tables show them, and the scores of one set of hypotheses.
 
-Families of metrics are found by file name. To add a metric to the scores and the tables, add
-one line to ``METRICS`` of a family and yield its row beside it; to add a family, add a file with
-both (`base.py` documents them).
+To add a metric to the scores, add one line to ``METRICS`` of a family and yield its row beside it;
+to show it in a table, add its name to `TABLE_METRICS`. A family is a file with both, which
+`_FAMILIES` lists (`base.py` documents them).
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from types import ModuleType
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from epistemic_calibration import metrics
 from epistemic_calibration.metrics import Sample
 from epistemic_calibration.metrics.error_curve import halves_of_uncertainty
-from epistemic_calibration.registry import available, load
+from epistemic_calibration.scoring import (
+    bounds,
+    corrected,
+    counts,
+    eece,
+    first_order,
+    hypothesis_tests,
+    ranking,
+    recalibration,
+    second_order,
+)
 from epistemic_calibration.scoring.base import Inputs, Metric, Row
 
 __all__ = [
     "METRICS",
+    "TABLE_METRICS",
     "Metric",
     "Scorer",
     "rows_of_all_tasks",
@@ -29,43 +37,54 @@ __all__ = [
     "table_metrics",
 ]
 
+_FAMILIES = (
+    first_order,
+    eece,
+    corrected,
+    hypothesis_tests,
+    recalibration,
+    second_order,
+    counts,
+    ranking,
+)
+#: Those that estimate something of all tasks together, from the ``summary`` of each.
+_OF_ALL_TASKS = {"corrected": corrected, "second_order": second_order, "ranking": ranking}
 
-def _load_families() -> tuple[ModuleType, ...]:
-    families = [load(__name__, name) for name in available(__name__)]
-    return tuple(sorted(families, key=lambda family: getattr(family, "ORDER", math.inf)))
+#: Every metric by name.
+METRICS: dict[str, Metric] = {m.name: m for f in (*_FAMILIES, bounds) for m in f.METRICS}
 
-
-def _collect(families: Iterable[ModuleType]) -> dict[str, Metric]:
-    metrics: dict[str, Metric] = {}
-    for family in families:
-        for metric in family.METRICS:
-            if metric.name in metrics:
-                raise ValueError(f"{family.__file__} describes {metric.name!r} a second time")
-            metrics[metric.name] = metric
-    return metrics
-
-
-_FAMILIES = _load_families()
-
-#: Every metric by name, in the order of the families.
-METRICS: dict[str, Metric] = _collect(_FAMILIES)
+#: Names of the metrics that a table shows, in its order.
+TABLE_METRICS: dict[str, tuple[str, ...]] = {
+    "paper": (
+        *("accuracy", "ece", "eece", "eece_calibration", "eece_dispersion"),
+        *("tece_corrected", "tece_reported", "brier", "log_loss", "auroc"),
+    ),
+    "summary": ("accuracy", "eece", "eece_calibration", "eece_dispersion"),
+    "by_eece": (
+        *("accuracy", "brier", "log_loss", "auroc", "ece"),
+        *("eece", "eece_calibration", "eece_dispersion", "mean_epistemic_uncertainty"),
+        *("log_loss_before_recalibration", "log_loss_after_recalibration"),
+    ),
+    "drivers": (
+        *("eece", "eece_calibration", "eece_dispersion", "mean_epistemic_uncertainty"),
+        *("tece_corrected", "tece_corrected_half_bins", "tece_corrected_double_bins"),
+        *("tece_reported", "eece_noise_floor", "mean_miscalibration", "epistemic_dependence"),
+        *("tece_cross_fitted", "p_epistemic_calibration", "p_mean_calibration"),
+        "p_epistemic_independence",
+    ),
+    "comparisons": ("tece_corrected",),
+}
 
 
 def table_metrics(table: str) -> tuple[Metric, ...]:
     """Return the metrics that a table shows, in its order.
-
-    Parameters
-    ----------
-    table : str
-        As in `Metric.tables`.
 
     Examples
     --------
     >>> [metric.label for metric in table_metrics("paper")][:3]
     ['Accuracy', 'ECE', 'EECE']
     """
-    shown = [metric for metric in METRICS.values() if table in metric.tables]
-    return tuple(sorted(shown, key=lambda metric: metric.tables[table]))
+    return tuple(METRICS[name] for name in TABLE_METRICS[table])
 
 
 class Scorer:
@@ -147,11 +166,7 @@ class Scorer:
 
     def summaries(self) -> dict[str, Any]:
         """Return what the families must know of a task for `rows_of_all_tasks`, by family."""
-        return {
-            family.__name__: family.summary(self._inputs)
-            for family in _FAMILIES
-            if hasattr(family, "summary")
-        }
+        return {name: family.summary(self._inputs) for name, family in _OF_ALL_TASKS.items()}
 
     def compared(self) -> dict[str, np.ndarray]:
         """Return what `rows_of_methods` and comparisons of methods must know of a task.
@@ -170,13 +185,10 @@ class Scorer:
             epistemic_uncertainty=sample.reported,
             exchangeable=inputs.exchangeable,
         )
-        draws = inputs.exchangeable and sample.reported is None
-        n_hypotheses = sample.hypotheses.shape[1]
         return {
             "mean_prediction": sample.mean,
             "bins": inputs.corrected_bins,
-            "uncertainty": sample.uncertainty
-            * (metrics.finite_draws_factor(n_hypotheses) if draws else 1.0),
+            "uncertainty": inputs.factor * sample.uncertainty,
             "uncertainty_chosen_by": chosen_by,
             "uncertainty_compared": compared,
         }
@@ -205,12 +217,11 @@ def rows_of_all_tasks(
     ValueError
         If the tasks differ in their number of samples.
     """
-    for family in _FAMILIES:
-        if hasattr(family, "rows_of_all_tasks"):
-            of_family = [of_task[family.__name__] for of_task in summaries]
-            if all(summary is not None for summary in of_family):
-                for row in family.rows_of_all_tasks(of_family, settings):
-                    yield _tidy(row, "all_tasks", None)
+    for name, family in _OF_ALL_TASKS.items():
+        of_family = [of_task[name] for of_task in summaries]
+        if all(summary is not None for summary in of_family):
+            for row in family.rows_of_all_tasks(of_family, settings):
+                yield _tidy(row, "all_tasks", None)
 
 
 def rows_of_methods(
@@ -239,10 +250,8 @@ def rows_of_methods(
     ValueError
         If the methods differ in their numbers of tasks or samples.
     """
-    for family in _FAMILIES:
-        if hasattr(family, "rows_of_methods"):
-            for method, row in family.rows_of_methods(y_true, compared, settings):
-                yield {"method": method, **_tidy(row, "all_tasks", None)}
+    for method, row in bounds.rows_of_methods(y_true, compared, settings):
+        yield {"method": method, **_tidy(row, "all_tasks", None)}
 
 
 def _tidy(row: Row, scope: str, n_hypotheses: int | None) -> dict[str, Any]:

@@ -1,78 +1,70 @@
 """What the families of scores share: a metric's description, a row, and what is scored.
 
 A family is one file of this folder. It has ``METRICS``, the descriptions of its metrics, and
-``rows(inputs)``, which yields a `Row` for each of them. A family with estimates of all tasks of
-a data set together has ``summary(inputs)``, which returns what it must know of a task, or None, and
-``rows_of_all_tasks(summaries, settings)`` as well. A family with estimates that compare each
-method with all others has ``rows_of_methods(y_true, compared, settings)``, which yields pairs of a
-method and a `Row`. Families come in the order of their ``ORDER``; those without one are last.
+``rows(inputs)``, which yields a `Row` for each of them; `scoring` lists the families, and says
+which have estimates of all tasks of a data set, or of all methods, together.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from epistemic_calibration.metrics import Sample
+from epistemic_calibration.metrics import (
+    CorrectedError,
+    Estimate,
+    Sample,
+    finite_draws_factor,
+)
+
+#: Ranges of metrics.
+ANY, SHARE, POSITIVE, DIFFERENCE = (-math.inf, math.inf), (0, 1), (0, math.inf), (-1, 1)
 
 
 @dataclass(frozen=True)
 class Metric:
-    """What a metric is called, how it is read, and which tables show it.
+    """What a metric is called, and how it is read.
 
     Parameters
     ----------
     name : str
-        In the column ``metric`` of the scores.
+        In the column ``metric`` of the scores. That of a p-value begins with ``p_``; its test may
+        draw labels, so that it is 1/(n_resamples + 1) at least.
     label : str
         In tables and figures. That of a p-value names the hypothesis tested.
-    digits : int
+    digits : int, default 4
         Decimals in tables.
-    better : {"lower", "higher", None}
-        Which values are better; None where neither is.
     range : tuple of float
         Smallest and largest value that is possible.
-    tables : mapping from str to int
-        Tables that show the metric, each with the metric's place there: ``paper``,
-        ``summary``, ``by_eece``, ``drivers`` or ``comparisons``. No two metrics of a table
-        have the same place.
-    of_all_tasks : bool, default False
-        Whether it is also estimated of all tasks of a data set together.
-    kind : {"score", "p_value", "diagnostic"}, default "score"
-        A diagnostic describes an estimate, such as its noise floor, and not the method.
     short_label : str, optional
         Label where space is scarce; by default the label.
-    resampled : bool, default False
-        Whether it is the p-value of a test that may draw labels, and is then 1/(n_resamples + 1)
-        at least.
-
-    Examples
-    --------
-    >>> metric = Metric("brier", "Brier score", 3, "lower", (0, 1), {"summary": 2})
-    >>> "summary" in metric.tables
-    True
-    >>> metric.short_label
-    'Brier score'
     """
 
     name: str
     label: str
-    digits: int
-    better: Literal["lower", "higher"] | None
-    range: tuple[float, float] = (-math.inf, math.inf)
-    tables: Mapping[str, int] = field(default_factory=dict, hash=False)
-    of_all_tasks: bool = False
-    kind: Literal["score", "p_value", "diagnostic"] = "score"
+    digits: int = 4
+    range: tuple[float, float] = ANY
     short_label: str = ""
-    resampled: bool = False
 
     def __post_init__(self) -> None:
         if not self.short_label:
             object.__setattr__(self, "short_label", self.label)
+
+    @property
+    def is_p_value(self) -> bool:
+        return self.name.startswith("p_")
+
+
+def limits_of(metric: Metric, range: tuple[float, float] = ANY, what: str = "") -> list[Metric]:
+    """Return the descriptions of both limits of the interval of a metric."""
+    return [
+        Metric(f"{metric.name}_{end}", f"{metric.label}, {side} limit{what}", metric.digits, range)
+        for end, side in (("low", "lower"), ("high", "upper"))
+    ]
 
 
 class Row(NamedTuple):
@@ -83,6 +75,20 @@ class Row(NamedTuple):
     binning: str | None = None
     n_bins: int | None = None
     bin: int | None = None
+
+
+def interval_rows(name: str, value: Estimate | CorrectedError, *bins: Any) -> Iterator[Row]:
+    """Yield an estimate and the limits of its interval."""
+    yield Row(name, value.estimate, *bins)
+    yield Row(f"{name}_low", value.ci_low, *bins)
+    yield Row(f"{name}_high", value.ci_high, *bins)
+
+
+def curve_rows(curves: Mapping[str, np.ndarray]) -> Iterator[Row]:
+    """Yield the values of curves in quantiles, by the names of the curves."""
+    for name, values in curves.items():
+        for number, value in enumerate(values):
+            yield Row(name, value, "quantile", len(values), number)
 
 
 @dataclass(frozen=True)
@@ -117,3 +123,10 @@ class Inputs:
     exchangeable: bool = True
     #: What a family has worked out and needs again, by a name of its own.
     kept: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def factor(self) -> float:
+        """By which the uncertainty is multiplied to be the squared error that is reported."""
+        n_hypotheses = self.sample.hypotheses.shape[1]
+        draws = self.exchangeable and self.sample.reported is None and n_hypotheses > 1
+        return finite_draws_factor(n_hypotheses) if draws else 1.0

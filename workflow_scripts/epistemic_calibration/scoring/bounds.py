@@ -5,7 +5,6 @@ To bound the error by a stronger model than those of a run, add its predictions 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -13,45 +12,34 @@ import numpy as np
 
 from epistemic_calibration import metrics
 from epistemic_calibration.metrics.one_label import curve_of_bounds
-from epistemic_calibration.scoring.base import Inputs, Metric, Row
-
-ORDER = 7
+from epistemic_calibration.scoring.base import (
+    DIFFERENCE,
+    POSITIVE,
+    SHARE,
+    Metric,
+    Row,
+    curve_rows,
+)
 
 _CURVE_BINS = 10
 
 METRICS = (
-    Metric("brier_of_mean", "Brier score of the mean", 4, "lower", (0, 1), of_all_tasks=True),
+    Metric("brier_of_mean", "Brier score of the mean", 4, SHARE),
     Metric(
-        "brier_above_best",
-        "Brier score of the mean less that of the best method",
-        4,
-        "lower",
-        (-1, 1),
-        of_all_tasks=True,
+        "brier_above_best", "Brier score of the mean less that of the best method", 4, DIFFERENCE
     ),
     *(
-        Metric(name, label, digits, None, (0, math.inf), of_all_tasks=True, kind="diagnostic")
+        Metric(f"{name}_at_{end}", f"{label}, at {end}", digits, POSITIVE)
         for name, label, digits in (
-            ("reducible_error_at_least", "Reducible error, at least", 4),
-            ("reducible_error_at_most", "Reducible error, at most", 4),
-            ("reported_share_at_least", "Share of the error that is reported, at least", 3),
-            ("reported_share_at_most", "Share of the error that is reported, at most", 3),
+            ("reducible_error", "Reducible error", 4),
+            ("reported_share", "Share of the error that is reported", 3),
         )
+        for end in ("least", "most")
     ),
-    *(
-        Metric(f"bounds_curve_{name}", label, 5, None, kind="diagnostic")
-        for name, label in (
-            ("uncertainty", "Error that is reported in a bin of EU, with bounds"),
-            ("at_least", "Reducible error in a bin of EU, at least"),
-            ("at_most", "Reducible error in a bin of EU, at most"),
-        )
-    ),
+    Metric("bounds_curve_uncertainty", "Error that is reported in a bin of EU, with bounds", 5),
+    Metric("bounds_curve_at_least", "Reducible error in a bin of EU, at least", 5),
+    Metric("bounds_curve_at_most", "Reducible error in a bin of EU, at most", 5),
 )
-
-
-def rows(inputs: Inputs) -> Iterator[Row]:
-    """Yield nothing: a bound needs the other methods."""
-    yield from ()
 
 
 def rows_of_methods(
@@ -92,11 +80,10 @@ def rows_of_methods(
             n_bins=_CURVE_BINS,
             **options,
         )
-        for name, values in (
-            ("uncertainty", curve.uncertainty),
-            ("at_least", curve.ci_low),
-            ("at_most", curve.ci_high),
-        ):
-            for number, value in enumerate(values):
-                row = Row(f"bounds_curve_{name}", value, "quantile", len(values), number)
-                yield method, row
+        curves = {
+            "bounds_curve_uncertainty": curve.uncertainty,
+            "bounds_curve_at_least": curve.ci_low,
+            "bounds_curve_at_most": curve.ci_high,
+        }
+        for row in curve_rows(curves):
+            yield method, row

@@ -9,120 +9,36 @@ from typing import Any
 import numpy as np
 
 from epistemic_calibration import metrics
-from epistemic_calibration.scoring.base import Inputs, Metric, Row
+from epistemic_calibration.scoring.base import (
+    DIFFERENCE,
+    POSITIVE,
+    SHARE,
+    Inputs,
+    Metric,
+    Row,
+    interval_rows,
+    limits_of,
+)
 
-ORDER = 3
+_TECE = Metric("tece_corrected", "Corrected TECE", 4, DIFFERENCE)
+_CROSS_FITTED = Metric("tece_cross_fitted", "Cross-fitted lower bound of TECE", 4, (-math.inf, 1))
+_REPORTED = "TECE with the reported uncertainty"
 
 METRICS = (
-    Metric(
-        "tece_corrected",
-        "Corrected TECE",
-        4,
-        "lower",
-        (-1, 1),
-        {"paper": 6, "drivers": 5, "comparisons": 1},
-        of_all_tasks=True,
-    ),
-    Metric(
-        "tece_corrected_low",
-        "Corrected TECE, lower limit",
-        4,
-        "lower",
-        (0, math.inf),
-        of_all_tasks=True,
-    ),
-    Metric(
-        "tece_corrected_high",
-        "Corrected TECE, upper limit",
-        4,
-        "lower",
-        (0, math.inf),
-        of_all_tasks=True,
-    ),
-    Metric(
-        "tece_noise_floor",
-        "Noise floor of the uncorrected TECE",
-        4,
-        None,
-        (0, 0.25),
-        of_all_tasks=True,
-        kind="diagnostic",
-    ),
-    Metric(
-        "tece_minimum_detectable",
-        "Smallest TECE that can be detected",
-        4,
-        None,
-        (0, math.inf),
-        of_all_tasks=True,
-        kind="diagnostic",
-    ),
-    Metric(
-        "tece_dropped_mass",
-        "Share of samples alone in their bin",
-        4,
-        None,
-        (0, 1),
-        of_all_tasks=True,
-        kind="diagnostic",
-    ),
-    Metric(
-        "confidence_level",
-        "Confidence level of intervals",
-        2,
-        None,
-        (0, 1),
-        of_all_tasks=True,
-        kind="diagnostic",
-    ),
-    Metric(
-        "tece_corrected_half_bins",
-        "Corrected TECE, half the bins",
-        4,
-        "lower",
-        (-1, 1),
-        {"drivers": 6},
-    ),
-    Metric(
-        "tece_corrected_double_bins",
-        "Corrected TECE, twice the bins",
-        4,
-        "lower",
-        (-1, 1),
-        {"drivers": 7},
-    ),
-    Metric(
-        "tece_reported",
-        "TECE with the reported uncertainty, at least",
-        4,
-        "lower",
-        (-1, math.inf),
-        {"paper": 7, "drivers": 8},
-    ),
-    Metric(
-        "tece_reported_low",
-        "TECE with the reported uncertainty, lower limit",
-        4,
-        "lower",
-        (0, math.inf),
-    ),
-    Metric("mean_miscalibration", "Mean miscalibration", 4, "lower", (-1, 1), {"drivers": 10}),
-    Metric("epistemic_dependence", "Epistemic dependence", 4, "lower", (-2, 2), {"drivers": 11}),
-    Metric(
-        "tece_cross_fitted",
-        "Cross-fitted lower bound of TECE",
-        4,
-        "lower",
-        (-math.inf, 1),
-        {"drivers": 12},
-    ),
-    Metric(
-        "tece_cross_fitted_low",
-        "Cross-fitted lower bound of TECE, lower limit",
-        4,
-        "lower",
-        (0, 1),
-    ),
+    _TECE,
+    *limits_of(_TECE, POSITIVE),
+    Metric("tece_noise_floor", "Noise floor of the uncorrected TECE", 4, (0, 0.25)),
+    Metric("tece_minimum_detectable", "Smallest TECE that can be detected", 4, POSITIVE),
+    Metric("tece_dropped_mass", "Share of samples alone in their bin", 4, SHARE),
+    Metric("confidence_level", "Confidence level of intervals", 2, SHARE),
+    Metric("tece_corrected_half_bins", "Corrected TECE, half the bins", 4, DIFFERENCE),
+    Metric("tece_corrected_double_bins", "Corrected TECE, twice the bins", 4, DIFFERENCE),
+    Metric("tece_reported", f"{_REPORTED}, at least", 4, (-1, math.inf)),
+    Metric("tece_reported_low", f"{_REPORTED}, lower limit", 4, POSITIVE),
+    Metric("mean_miscalibration", "Mean miscalibration", 4, DIFFERENCE),
+    Metric("epistemic_dependence", "Epistemic dependence", 4, (-2, 2)),
+    _CROSS_FITTED,
+    limits_of(_CROSS_FITTED, SHARE)[0],
 )
 
 
@@ -134,28 +50,22 @@ def rows(inputs: Inputs) -> Iterator[Row]:
         sample, bins=inputs.corrected_bins, confidence_level=level
     )
     yield from _corrected_rows(corrected, settings)
-    n_bins = settings["corrected_n_bins"]
+    binning, n_bins = settings["corrected_binning"], settings["corrected_n_bins"]
+    bins = {"binning": binning, "random_state": seed}
     for name, other in (("half", max(1, n_bins // 2)), ("double", 2 * n_bins)):
-        bins = {"n_bins": other, "binning": settings["corrected_binning"], "random_state": seed}
         # Methods are compared at the same resolution.
-        bins["adaptive"] = False
-        moved = metrics.corrected_epistemic_calibration_error(sample, **bins)
-        yield Row(
-            f"tece_corrected_{name}_bins", moved.estimate, settings["corrected_binning"], other
+        moved = metrics.corrected_epistemic_calibration_error(
+            sample, n_bins=other, adaptive=False, **bins
         )
+        yield Row(f"tece_corrected_{name}_bins", moved.estimate, binning, other)
     # Where a method reports nothing else, its uncertainty is the variance, and the two agree.
-    estimate, low = corrected.estimate, corrected.ci_low
+    at_least: metrics.CorrectedError | metrics.Estimate = corrected
     if sample.reported is not None:
-        bound = metrics.reported_uncertainty_error(
-            sample,
-            n_bins=n_bins,
-            binning=settings["corrected_binning"],
-            random_state=seed,
-            confidence_level=level,
+        at_least = metrics.reported_uncertainty_error(
+            sample, n_bins=n_bins, confidence_level=level, **bins
         ).lower
-        estimate, low = bound.estimate, bound.ci_low
-    yield Row("tece_reported", estimate, settings["corrected_binning"], n_bins)
-    yield Row("tece_reported_low", low, settings["corrected_binning"], n_bins)
+    yield Row("tece_reported", at_least.estimate, binning, n_bins)
+    yield Row("tece_reported_low", at_least.ci_low, binning, n_bins)
     split = metrics.split_epistemic_calibration_error(
         sample, n_bins=n_bins, random_state=seed, confidence_level=level, adaptive=False
     )
@@ -191,9 +101,6 @@ def _corrected_rows(
     corrected: metrics.CorrectedError, settings: Mapping[str, Any]
 ) -> Iterator[Row]:
     bins = settings["corrected_binning"], settings["corrected_n_bins"]
-    yield Row("tece_corrected", corrected.estimate, *bins)
-    yield Row("tece_corrected_low", corrected.ci_low, *bins)
-    yield Row("tece_corrected_high", corrected.ci_high, *bins)
-    yield Row("tece_noise_floor", corrected.noise_floor, *bins)
-    yield Row("tece_minimum_detectable", corrected.minimum_detectable, *bins)
-    yield Row("tece_dropped_mass", corrected.dropped_mass, *bins)
+    yield from interval_rows("tece_corrected", corrected, *bins)
+    for name in ("noise_floor", "minimum_detectable", "dropped_mass"):
+        yield Row(f"tece_{name}", getattr(corrected, name), *bins)

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 
 import numpy as np
 
-from epistemic_calibration.scoring.base import Inputs, Metric, Row
-
-ORDER = 8
+from epistemic_calibration.scoring.base import POSITIVE, Inputs, Metric, Row
 
 METRICS = (
-    Metric("n_samples", "Test inputs", 0, None, (0, math.inf), kind="diagnostic"),
-    Metric("n_positive", "Positive test inputs", 0, None, (0, math.inf), kind="diagnostic"),
+    Metric("n_samples", "Test inputs", 0, POSITIVE),
+    Metric("n_positive", "Positive test inputs", 0, POSITIVE),
 )
 
 

@@ -5,41 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from epistemic_calibration import metrics
-from epistemic_calibration.scoring.base import Inputs, Metric, Row
+from epistemic_calibration.scoring.base import SHARE, Inputs, Metric, Row
 
-ORDER = 4
-
-METRICS = (
-    Metric(
-        "p_epistemic_calibration",
-        "epistemic calibration",
-        4,
-        None,
-        (0, 1),
-        {"drivers": 13},
-        kind="p_value",
-        resampled=True,
-    ),
-    Metric(
-        "p_mean_calibration",
-        "mean calibration",
-        4,
-        None,
-        (0, 1),
-        {"drivers": 14},
-        kind="p_value",
-        resampled=True,
-    ),
-    Metric(
-        "p_epistemic_independence",
-        "epistemic independence",
-        4,
-        None,
-        (0, 1),
-        {"drivers": 15},
-        kind="p_value",
-        resampled=True,
-    ),
+METRICS = tuple(
+    Metric(f"p_{name.replace(' ', '_')}", name, range=SHARE)
+    for name in ("epistemic calibration", "mean calibration", "epistemic independence")
 )
 
 

@@ -9,58 +9,59 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from epistemic_calibration.metrics import ErrorRanking, Estimate
-from epistemic_calibration.metrics._label_counts import label_moments
-from epistemic_calibration.metrics._members import finite_draws_factor
+from epistemic_calibration.metrics._label_counts import label_moments, squared_error
 from epistemic_calibration.metrics.controls import CONTROLS, control_estimates
 from epistemic_calibration.metrics.ranking import errors_and_doubt, rank_errors
-from epistemic_calibration.scoring.base import Inputs, Metric, Row
+from epistemic_calibration.scoring.base import (
+    ANY,
+    DIFFERENCE,
+    POSITIVE,
+    SHARE,
+    Inputs,
+    Metric,
+    Row,
+    interval_rows,
+    limits_of,
+)
 
-ORDER = 8
-
-# Of errors of 0 and 1, and of the squared error: name, attribute, label, digits, better.
+# Of errors of 0 and 1, and of the squared error: name, attribute, label, digits.
 _ERRORS = (
-    ("kept_error_90", "kept_error_90", "Errors kept at 90 %", 4, "lower"),
-    ("kept_error_80", "kept_error_80", "Errors kept at 80 %", 4, "lower"),
-    ("kept_error_50", "kept_error_50", "Errors kept at 50 %", 4, "lower"),
-    ("aurc", "aurc", "AURC", 4, "lower"),
-    ("excess_aurc", "excess_aurc", "AURC above the ideal order's", 4, "lower"),
-    ("augrc", "augrc", "AUGRC", 4, "lower"),
-    ("auroc_of_errors", "auroc_of_errors", "AUROC of errors", 3, "higher"),
+    ("kept_error_90", "kept_error_90", "Errors kept at 90 %", 4),
+    ("kept_error_80", "kept_error_80", "Errors kept at 80 %", 4),
+    ("kept_error_50", "kept_error_50", "Errors kept at 50 %", 4),
+    ("aurc", "aurc", "AURC", 4),
+    ("excess_aurc", "excess_aurc", "AURC above the ideal order's", 4),
+    ("augrc", "augrc", "AUGRC", 4),
+    ("auroc_of_errors", "auroc_of_errors", "AUROC of errors", 3),
 )
 _SQUARED = (
-    ("kept_squared_error_90", "kept_error_90", "Reducible error kept at 90 %", 5, "lower"),
-    ("squared_augrc", "augrc", "AUGRC of the reducible error", 5, "lower"),
+    ("kept_squared_error_90", "kept_error_90", "Reducible error kept at 90 %", 5),
+    ("squared_augrc", "augrc", "AUGRC of the reducible error", 5),
 )
 #: Differences that have rows.
 _COMPARED = ("kept_error_90", "augrc", "auroc_of_errors", *(name for name, *_ in _SQUARED))
-_LIMITS = (("low", "lower limit"), ("high", "upper limit"))
 
 
 def _metrics() -> Iterator[Metric]:
-    yield Metric("error_rate", "Errors", 4, "lower", (0, 1), of_all_tasks=True)
-    described = {"of_all_tasks": True, "kind": "diagnostic"}
-    for name, _, label, digits, better in (*_ERRORS, *_SQUARED):
-        squared = "squared" in name
+    yield Metric("error_rate", "Errors", 4, SHARE)
+    for name, _, label, digits in (*_ERRORS, *_SQUARED):
         # A squared error may be estimated below 0, and its limits are not bounded.
-        ends = (-1, 1) if squared else (0, 1)
-        for suffix, of in (("", ""), ("_by_prediction", ", by 1 − max p")):
-            yield Metric(name + suffix, label + of, digits, better, ends, of_all_tasks=True)
+        squared = "squared" in name
+        ends = DIFFERENCE if squared else SHARE
+        by_eu = Metric(name, label, digits, ends)
+        yield by_eu
+        yield Metric(f"{name}_by_prediction", f"{label}, by 1 − max p", digits, ends)
         if name == "kept_error_90":
-            for end, what in _LIMITS:
-                yield Metric(f"{name}_{end}", f"{label}, {what}", digits, None, ends, **described)
+            yield from limits_of(by_eu, ends)
         if name in _COMPARED:
             label = f"{label}: by EU less by 1 − max p"
-            yield Metric(f"{name}_difference", label, digits, None, (-1, 1), **described)
-            ends = (-math.inf, math.inf) if squared else (-1, 1)
-            for end, what in _LIMITS:
-                full = f"{name}_difference_{end}"
-                yield Metric(full, f"{label}, {what}", digits, None, ends, **described)
-    for control in CONTROLS:
-        what = f"of the control {control}"
-        share = f"Share that is reported, {what}"
-        yield Metric(f"share_of_{control}", share, 3, None, (0, math.inf), **described)
-        if control != "constant":
-            yield Metric(f"slope_of_{control}", f"Slope on EU, {what}", 3, None, **described)
+            apart = Metric(f"{name}_difference", label, digits, DIFFERENCE)
+            yield from (apart, *limits_of(apart, ANY if squared else DIFFERENCE))
+    for name in CONTROLS:
+        label = f"Share that is reported, of the control {name}"
+        yield Metric(f"share_of_{name}", label, 3, POSITIVE)
+        if name != "constant":
+            yield Metric(f"slope_of_{name}", f"Slope on EU, of the control {name}", 3)
 
 
 METRICS = tuple(_metrics())
@@ -85,22 +86,13 @@ def rows(inputs: Inputs) -> Iterator[Row]:
 
 def summary(inputs: Inputs) -> _Task:
     """Return what must be known of a task."""
-    if "ranked" not in inputs.kept:
-        inputs.kept["ranked"] = _task(inputs)
-    return inputs.kept["ranked"]
-
-
-def _task(inputs: Inputs) -> _Task:
     sample = inputs.sample
     error, doubt = errors_and_doubt(sample, inputs.prediction)
     if inputs.n_positive is None:
         return _Task(error, sample.uncertainty, doubt, None, None, None, None)
     first, second, kept = label_moments(inputs.n_positive, inputs.n_labels)
-    mean, said = sample.mean[kept], sample.uncertainty[kept]
-    h = sample.hypotheses.shape[1]
-    if inputs.exchangeable and sample.reported is None and h > 1:
-        said = finite_draws_factor(h) * said
-    squared = (first - mean) ** 2 + (second - first**2)
+    mean, said = sample.mean[kept], inputs.factor * sample.uncertainty[kept]
+    squared = squared_error(first, second, mean)
     return _Task(error, sample.uncertainty, doubt, squared, np.flatnonzero(kept), said, mean)
 
 
@@ -148,19 +140,14 @@ def _rows_of(found: ErrorRanking, names: Sequence[tuple]) -> Iterator[Row]:
             getattr(order, attribute)
             for order in (found.by_uncertainty, found.by_prediction, found.difference)
         )
-        yield Row(name, _value(eu))
-        if name == "kept_error_90":
-            yield from _limits(name, eu)
-        yield Row(f"{name}_by_prediction", _value(doubt))
+        yield from _estimate_rows(name, eu, name == "kept_error_90")
+        yield from _estimate_rows(f"{name}_by_prediction", doubt, False)
         if name in _COMPARED:
-            yield Row(f"{name}_difference", _value(apart))
-            yield from _limits(f"{name}_difference", apart)
+            yield from _estimate_rows(f"{name}_difference", apart, True)
 
 
-def _value(estimate: Estimate | float) -> float:
-    return estimate.estimate if isinstance(estimate, Estimate) else estimate
-
-
-def _limits(name: str, estimate: Estimate) -> Iterator[Row]:
-    yield Row(f"{name}_low", estimate.ci_low)
-    yield Row(f"{name}_high", estimate.ci_high)
+def _estimate_rows(name: str, value: Estimate | float, with_limits: bool) -> Iterator[Row]:
+    if not isinstance(value, Estimate):
+        yield Row(name, value)
+    else:
+        yield from tuple(interval_rows(name, value))[: 3 if with_limits else 1]

@@ -2,61 +2,21 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 
 import numpy as np
 
 from epistemic_calibration import metrics
-from epistemic_calibration.scoring.base import Inputs, Metric, Row
+from epistemic_calibration.scoring.base import DIFFERENCE, POSITIVE, Inputs, Metric, Row
 
-ORDER = 5
-
-METRICS = (
-    Metric(
-        "tece_corrected_before_recalibration",
-        "Corrected TECE before recalibration",
-        4,
-        "lower",
-        (-1, 1),
-    ),
-    Metric(
-        "log_loss_before_recalibration",
-        "Log loss before recalibration",
-        4,
-        "lower",
-        (0, math.inf),
-        {"by_eece": 10},
-    ),
-    Metric(
-        "tece_corrected_after_recalibration",
-        "Corrected TECE after recalibration",
-        4,
-        "lower",
-        (-1, 1),
-    ),
-    Metric(
-        "log_loss_after_recalibration",
-        "Log loss after recalibration",
-        4,
-        "lower",
-        (0, math.inf),
-        {"by_eece": 11},
-    ),
-    Metric(
-        "share_before_recalibration",
-        "Share of the error reported before recalibration",
-        2,
-        None,
-        (0, math.inf),
-    ),
-    Metric(
-        "share_after_recalibration",
-        "Share of the error reported after recalibration",
-        2,
-        None,
-        (0, math.inf),
-    ),
+METRICS = tuple(
+    Metric(f"{name}_{when}_recalibration", f"{label} {when} recalibration", digits, range_)
+    for name, label, digits, range_ in (
+        ("tece_corrected", "Corrected TECE", 4, DIFFERENCE),
+        ("log_loss", "Log loss", 4, POSITIVE),
+        ("share", "Share of the error reported", 2, POSITIVE),
+    )
+    for when in ("before", "after")
 )
 
 

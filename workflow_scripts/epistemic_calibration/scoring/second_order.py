@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,122 +17,60 @@ from epistemic_calibration.metrics.label_order import (
     mean_within_label_correlation,
     within_label_products,
 )
+from epistemic_calibration.metrics.law_error import LawError
 from epistemic_calibration.metrics.law_test import can_reject
 from epistemic_calibration.metrics.second_order import summarize
-from epistemic_calibration.scoring.base import Inputs, Metric, Row
-
-ORDER = 6
+from epistemic_calibration.scoring.base import (
+    DIFFERENCE,
+    POSITIVE,
+    SHARE,
+    Inputs,
+    Metric,
+    Row,
+    curve_rows,
+    interval_rows,
+    limits_of,
+)
 
 #: Quantiles of EU in the curve of the error against EU.
 _CURVE_BINS = 10
 
-# Estimates: their name in the scores, and in `metrics.SecondOrderError`; those with an interval
-# have rows NAME_low and NAME_high.
+# Estimates with intervals, by their attribute of `metrics.SecondOrderError`.
 _ESTIMATES = {
-    "reducible_error": ("reducible", "Reducible error", 4, "lower", (-1, 1)),
-    "reported_error": ("uncertainty", "Error that is reported", 4, None, (0, math.inf)),
-    "size_gap": ("gap", "Gap: error less what is reported", 4, None, (-math.inf, 1)),
-    "reported_share": ("share", "Share of the error that is reported", 3, None, (0, math.inf)),
-    "size_slope": ("slope", "Slope of the error on EU", 2, None, (-math.inf, math.inf)),
-    "size_error": ("size_error", "Size error", 6, "lower", (-math.inf, math.inf)),
-    "tece_all_labels": (
-        "calibration_error",
-        "Corrected TECE, from all labels",
-        4,
-        "lower",
-        (-1, 1),
+    "reducible": Metric("reducible_error", "Reducible error", 4, DIFFERENCE),
+    "uncertainty": Metric("reported_error", "Error that is reported", 4, POSITIVE),
+    "gap": Metric("size_gap", "Gap: error less what is reported", 4, (-math.inf, 1)),
+    "share": Metric("reported_share", "Share of the error that is reported", 3, POSITIVE),
+    "slope": Metric("size_slope", "Slope of the error on EU", 2),
+    "size_error": Metric("size_error", "Size error", 6),
+    "calibration_error": Metric(
+        "tece_all_labels", "Corrected TECE, from all labels", 4, DIFFERENCE
     ),
-    "variance_in_bins": ("variance_in_bins", "Variance of p* in bins", 4, None, (-1, 1)),
-    "aleatoric_uncertainty": ("aleatoric", "Aleatoric uncertainty", 4, None, (-0.25, 0.25)),
+    "variance_in_bins": Metric("variance_in_bins", "Variance of p* in bins", 4, DIFFERENCE),
+    "aleatoric": Metric("aleatoric_uncertainty", "Aleatoric uncertainty", 4, (-0.25, 0.25)),
 }
-
-# Intervals that allow for other members of the same law.
-_OF_LAW = ("size_gap", "reported_share", "size_slope", "size_error")
+# Those whose intervals may also allow for other members of the same law.
+_OF_LAW = {
+    attribute: replace(metric, name=f"{metric.name}_of_law")
+    for attribute, metric in _ESTIMATES.items()
+    if attribute in LawError.__dataclass_fields__
+}
+_CORRELATION = Metric(
+    "within_label_correlation", "Correlation with label frequency within a class", 3, DIFFERENCE
+)
 
 METRICS = (
-    *(
-        Metric(name, label, digits, better, range_, of_all_tasks=True)
-        for name, (_, label, digits, better, range_) in _ESTIMATES.items()
-    ),
-    *(
-        Metric(
-            f"{name}_{end}",
-            f"{label}, {'lower' if end == 'low' else 'upper'} limit",
-            digits,
-            None,
-            (-math.inf, math.inf),
-            of_all_tasks=True,
-            kind="diagnostic",
-        )
-        for name, (_, label, digits, _, _) in _ESTIMATES.items()
-        for end in ("low", "high")
-    ),
-    *(
-        Metric(
-            f"{name}_of_law_{end}",
-            f"{_ESTIMATES[name][1]}, {'lower' if end == 'low' else 'upper'} limit of the law",
-            _ESTIMATES[name][2],
-            None,
-            (-math.inf, math.inf),
-            of_all_tasks=True,
-            kind="diagnostic",
-        )
-        for name in _OF_LAW
-        for end in ("low", "high")
-    ),
-    Metric(
-        "p_second_order",
-        "p* is distributed as the hypotheses",
-        4,
-        None,
-        (0, 1),
-        kind="p_value",
-        resampled=True,
-    ),
-    Metric(
-        "within_label_correlation",
-        "Correlation with label frequency within a class",
-        3,
-        None,
-        (-1, 1),
-        of_all_tasks=True,
-        kind="diagnostic",
-    ),
-    Metric(
-        "within_label_correlation_low",
-        "Correlation with label frequency within a class, lower limit",
-        3,
-        None,
-        (-1, 1),
-        of_all_tasks=True,
-        kind="diagnostic",
-    ),
-    Metric(
-        "within_label_correlation_high",
-        "Correlation with label frequency within a class, upper limit",
-        3,
-        None,
-        (-1, 1),
-        of_all_tasks=True,
-        kind="diagnostic",
-    ),
-    Metric(
-        "labels_per_input",
-        "Labels per input",
-        1,
-        None,
-        (0, math.inf),
-        kind="diagnostic",
-    ),
-    *(
-        Metric(f"curve_{name}", label, 5, None, kind="diagnostic")
-        for name, label in (
-            ("uncertainty", "Error that is reported in a bin of EU"),
-            ("error", "Reducible error in a bin of EU"),
-            ("error_low", "Reducible error in a bin of EU, lower limit"),
-            ("error_high", "Reducible error in a bin of EU, upper limit"),
-        )
-    ),
+    *_ESTIMATES.values(),
+    *(limit for metric in _ESTIMATES.values() for limit in limits_of(metric)),
+    *(limit for metric in _OF_LAW.values() for limit in limits_of(metric, what=" of the law")),
+    Metric("p_second_order", "p* is distributed as the hypotheses", range=SHARE),
+    _CORRELATION,
+    *limits_of(_CORRELATION, DIFFERENCE),
+    Metric("labels_per_input", "Labels per input", 1, POSITIVE),
+    Metric("curve_uncertainty", "Error that is reported in a bin of EU", 5),
+    Metric("curve_error", "Reducible error in a bin of EU", 5),
+    Metric("curve_error_low", "Reducible error in a bin of EU, lower limit", 5),
+    Metric("curve_error_high", "Reducible error in a bin of EU, upper limit", 5),
 )
 
 
@@ -158,7 +97,7 @@ def rows(inputs: Inputs) -> Iterator[Row]:
         yield Row("p_second_order", test.p_value)
     products, kept = _products(inputs)
     correlation = mean_within_label_correlation([products], kept, None, level)
-    yield from _with_limits("within_label_correlation", correlation)
+    yield from interval_rows("within_label_correlation", correlation)
     yield Row("labels_per_input", float(np.mean(inputs.n_labels)))
 
 
@@ -182,36 +121,32 @@ def rows_of_all_tasks(
     correlation = mean_within_label_correlation(
         [of_task for of_task, _ in products], products[0][1], None, level
     )
-    yield from _with_limits("within_label_correlation", correlation)
+    yield from interval_rows("within_label_correlation", correlation)
     images = np.arange(int(tasks[0].kept.sum()))
     found = curve([task.asked for task in tasks], images, _CURVE_BINS, level)
-    for name, values in (
-        ("uncertainty", found.uncertainty),
-        ("error", found.error),
-        ("error_low", found.ci_low),
-        ("error_high", found.ci_high),
-    ):
-        for number, value in enumerate(values):
-            yield Row(f"curve_{name}", value, "quantile", len(values), number)
+    yield from curve_rows(
+        {
+            "curve_uncertainty": found.uncertainty,
+            "curve_error": found.error,
+            "curve_error_low": found.ci_low,
+            "curve_error_high": found.ci_high,
+        }
+    )
 
 
 def _contributions(inputs: Inputs) -> Contributions:
-    if "contributions" not in inputs.kept:
-        inputs.kept["contributions"] = _new_contributions(inputs)
-    return inputs.kept["contributions"]
-
-
-def _new_contributions(inputs: Inputs) -> Contributions:
     settings = inputs.settings
-    return contributions(
-        label_moments(inputs.n_positive, inputs.n_labels),
-        inputs.sample.hypotheses,
-        epistemic_uncertainty=inputs.sample.reported,
-        exchangeable=inputs.exchangeable,
-        n_bins=settings["corrected_n_bins"],
-        binning=settings["corrected_binning"],
-        random_state=settings["random_state"],
-    )
+    if "contributions" not in inputs.kept:
+        inputs.kept["contributions"] = contributions(
+            label_moments(inputs.n_positive, inputs.n_labels),
+            inputs.sample.hypotheses,
+            epistemic_uncertainty=inputs.sample.reported,
+            exchangeable=inputs.exchangeable,
+            n_bins=settings["corrected_n_bins"],
+            binning=settings["corrected_binning"],
+            random_state=settings["random_state"],
+        )
+    return inputs.kept["contributions"]
 
 
 def _products(inputs: Inputs) -> tuple[np.ndarray, np.ndarray]:
@@ -220,15 +155,8 @@ def _products(inputs: Inputs) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _rows_of(error: metrics.SecondOrderError) -> Iterator[Row]:
-    for name, (attribute, *_) in _ESTIMATES.items():
-        yield from _with_limits(name, getattr(error, attribute))
-    for name in _OF_LAW if error.law is not None else ():
-        of_law = getattr(error.law, _ESTIMATES[name][0])
-        yield Row(f"{name}_of_law_low", of_law.ci_low)
-        yield Row(f"{name}_of_law_high", of_law.ci_high)
-
-
-def _with_limits(name: str, estimate: metrics.Estimate | metrics.CorrectedError) -> Iterator[Row]:
-    yield Row(name, estimate.estimate)
-    yield Row(f"{name}_low", estimate.ci_low)
-    yield Row(f"{name}_high", estimate.ci_high)
+    for attribute, metric in _ESTIMATES.items():
+        yield from interval_rows(metric.name, getattr(error, attribute))
+    for attribute, metric in _OF_LAW.items() if error.law is not None else ():
+        _, *limits = interval_rows(metric.name, getattr(error.law, attribute))
+        yield from limits

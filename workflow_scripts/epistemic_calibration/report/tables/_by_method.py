@@ -31,7 +31,7 @@ def ranked_table(
     """Return one row per method with the metrics of a table, ranked by EECE.
 
     Rows are by increasing mean EECE, methods without one last; controls stand where they fall and
-    have no rank. ``table`` is a name of ``Metric.tables``, ``notes`` stand before the missing
+    have no rank. ``table`` is a name of ``scoring.TABLE_METRICS``, ``notes`` stand before the missing
     cells; ``cells`` is as returned by `method_cells`.
     """
     import pandas as pd
@@ -54,7 +54,7 @@ def ranked_table(
         }
     )
     for metric in shown:
-        heading = f"Rejected: {metric.label}" if metric.kind == "p_value" else metric.label
+        heading = f"Rejected: {metric.label}" if metric.is_p_value else metric.label
         text[heading] = _column(values, metric)
     text.index = pd.Index(values["label"], name="Method")
     missing = results.missing([m.name for m in shown])
@@ -96,7 +96,7 @@ def method_cells(
     mean, sd = by_cell.mean(), by_cell.std(ddof=1)
     for metric in metrics:
         name = metric.name
-        if metric.kind == "p_value":
+        if metric.is_p_value:
             counts = rejections(results, name).reindex(order, fill_value=0)
             values[f"{name}_rejected"] = counts["sum"]
             values[f"{name}_tests"] = counts["count"]
@@ -147,7 +147,7 @@ def _too_few_for(tests: pd.DataFrame, name: str, n_resamples: int | None) -> int
     """Return the number of tests of a seed if none of them can be rejected, else 0."""
     from epistemic_calibration.scoring import METRICS
 
-    if n_resamples is None or name not in METRICS or not METRICS[name].resampled or tests.empty:
+    if n_resamples is None or tests.empty or not (name in METRICS and METRICS[name].is_p_value):
         return 0
     if tests["value"].min() < (1 - 1e-9) / (n_resamples + 1):
         # The test has a distribution in closed form for samples as large as these.
@@ -168,7 +168,7 @@ def rejection_cells(rejected: pd.Series, n_tests: pd.Series) -> list[str]:
 
 def _column(values: pd.DataFrame, metric: Metric) -> list[str]:
     name, digits = metric.name, metric.digits
-    if metric.kind == "p_value":
+    if metric.is_p_value:
         return rejection_cells(values[f"{name}_rejected"], values[f"{name}_tests"])
     interval = [f"{name}{end}_all_tasks" for end in ("", "_low", "_high")]
     if set(interval) <= set(values):
