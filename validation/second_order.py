@@ -196,7 +196,6 @@ def tested(rng: np.random.Generator, name: str, n: int, k: int):
         k,
         draw.hypotheses,
         exchangeable=scenario.exchangeable,
-        draws="inputs",
         n_resamples=199,
         random_state=int(rng.integers(1 << 30)),
     )

@@ -20,7 +20,6 @@ from epistemic_calibration.metrics._label_counts import label_moments
 from epistemic_calibration.metrics._validation import check_positive_integer
 from epistemic_calibration.metrics.controls import control_estimates
 from epistemic_calibration.metrics.label_collection import selection_fault, stopping_fault
-from epistemic_calibration.metrics.law_error import Draws
 from epistemic_calibration.metrics.law_test import can_reject
 from epistemic_calibration.metrics.ranking import Kind, rank_sample, uncertainty_of
 
@@ -58,7 +57,6 @@ class Evaluated:
     counts: np.ndarray | None
     groups: np.ndarray | None
     exchangeable: bool
-    draws: Draws
     kind: Kind
     ranked_by: np.ndarray | None
     level: float
@@ -153,7 +151,7 @@ def two_classes(inputs: Evaluated, n_bins: int | None) -> dict[str, Any]:
             )
     if inputs.enough_labels:
         counts = inputs.counts[:, 1], inputs.counts.sum(axis=1)
-        said = {"exchangeable": inputs.exchangeable, "draws": inputs.draws}
+        said = {"exchangeable": inputs.exchangeable}
         n_hypotheses = sample.hypotheses.shape[1]
         with warnings.catch_warnings():
             # Among the warnings below.
@@ -206,7 +204,6 @@ def several_classes(inputs: Evaluated, names: list[str], n_bins: int | None) -> 
                 inputs.counts,
                 sample.hypotheses,
                 exchangeable=inputs.exchangeable,
-                draws=inputs.draws,
                 n_bins=bins,
                 **options,
             )

@@ -25,7 +25,6 @@ from epistemic_calibration.metrics import (
 )
 from epistemic_calibration.metrics._classes import ClassSample
 from epistemic_calibration.metrics._validation import check_fraction
-from epistemic_calibration.metrics.law_error import Draws
 from epistemic_calibration.metrics.ranking import Kind, check_kind
 from epistemic_calibration.predictions._intake import Inputs, intake
 
@@ -339,7 +338,6 @@ def evaluate(
     class_names: ArrayLike | None = None,
     axes: str | None = None,
     exchangeable: bool = True,
-    draws: Draws = "functions",
     sample_weight: None = None,
     by: ArrayLike | None = None,
     kind_of_uncertainty: Kind = "variance",
@@ -358,9 +356,6 @@ groups, class_names, axes, exchangeable
         another kind than the variance, only the order is judged. Several labels per input are
         independent given the input: of other raters for each, or where the same ones label all
         inputs, of raters who agree on where to draw the line; else intervals are too narrow.
-    draws : {"functions", "inputs"}, default "functions"
-        What is drawn, as in `metrics.second_order_error`: functions, as networks, posterior draws
-        and passes are, or other hypotheses at each input.
     sample_weight : None
         Weights are not taken; the error says how to draw inputs in proportion to them.
     by : array-like of shape (n_samples,), optional
@@ -437,7 +432,6 @@ metrics.second_order_error, metrics.error_ranking : the estimates one by one.
     for doubt in inputs.doubts:
         warnings.warn(doubt, UserWarning, stacklevel=2)
     settings = {
-        "draws": draws,
         "n_bins": n_bins,
         "confidence_level": confidence_level,
         "random_state": random_state,
@@ -452,7 +446,6 @@ metrics.second_order_error, metrics.error_ranking : the estimates one by one.
 def evaluate_inputs(
     inputs: Inputs,
     *,
-    draws: Draws = "functions",
     n_bins: int | None,
     confidence_level: float,
     random_state: int,
@@ -472,7 +465,6 @@ def evaluate_inputs(
         inputs.label_counts,
         inputs.groups,
         exchangeable=inputs.exchangeable,
-        draws=draws,
         kind=inputs.kind_of_uncertainty,
         ranked_by=ranked_by,
         level=check_fraction(confidence_level, name="confidence_level"),

@@ -1,6 +1,4 @@
 import dataclasses
-import doctest
-import importlib
 import itertools
 import math
 
@@ -152,11 +150,6 @@ def test_factor_of_finite_draws():
     assert draws.uncertainty.estimate == pytest.approx(1.5 * eu.mean())
     assert law.uncertainty.estimate == pytest.approx(eu.mean())
     assert_same(law, reported, rel=1e-9, abs=1e-15)
-    for result in (draws, law):
-        ratio = result.uncertainty.estimate / result.reducible.estimate
-        assert result.share.estimate == pytest.approx(ratio)
-        difference = result.reducible.estimate - result.uncertainty.estimate
-        assert result.gap.estimate == pytest.approx(difference)
 
 
 def test_labels_of_different_numbers():
@@ -259,16 +252,6 @@ def test_squares_of_means_by_pairs_of_groups():
     assert result.minimum_detectable == pytest.approx(at_zero.minimum_detectable)
 
 
-def test_squares_of_means_of_single_samples_is_the_corrected_error():
-    s, rows, _ = draw(200, k=3)
-    y, bins = (s > 1).astype(float), np.arange(200) % 9
-    corrected = corrected_epistemic_calibration_error(y, rows, bins=bins)
-    values = y - rows.mean(axis=1)
-    result = squares_of_means([(values, bins, np.arange(200))], 0.95)
-    for name in ("estimate", "plug_in", "dropped_mass", "n_bins"):
-        assert getattr(result, name) == pytest.approx(getattr(corrected, name), abs=1e-15)
-
-
 # --- Symmetry
 
 
@@ -303,35 +286,33 @@ def test_numbering_of_hypotheses_changes_nothing():
         assert same == (name not in ("slope", "size_error"))
 
 
-@pytest.mark.parametrize("draws", ["functions", "inputs"])
-def test_neither_order_nor_copies_nor_precision_matter(draws):
+def test_neither_order_nor_copies_nor_precision_matter():
     s, rows, _ = draw(400, h=20, k=3)
     # Equal rows with other labels.
     rows[::5] = rows[0]
-    options = {"draws": draws}
-    first = second_order_error(s, 3, rows, **options)
-    test = second_order_test(s, 3, rows, n_resamples=99, **options)
+    first = second_order_error(s, 3, rows)
+    test = second_order_test(s, 3, rows, n_resamples=99)
     curve = second_order_curve(s, 3, rows)
-    for seed in range(10):
+    for seed in range(5):
         order = np.random.default_rng(seed).permutation(400)
-        again = second_order_error(s[order], 3, rows[order], **options)
-        assert_same(first, again, rel=1e-6, abs=1e-12)
-        found = second_order_test(s[order], 3, rows[order], n_resamples=99, **options)
+        assert_same(first, second_order_error(s[order], 3, rows[order]), rel=1e-6, abs=1e-12)
+        found = second_order_test(s[order], 3, rows[order], n_resamples=99)
         assert (found.statistic, found.p_value) == pytest.approx((test.statistic, test.p_value))
         of_order = second_order_curve(s[order], 3, rows[order])
         np.testing.assert_allclose(of_order.error, curve.error, rtol=1e-9)
     with pytest.warns(UserWarning, match="each hypothesis is given 2 times: as draws there are 20"):
-        twice = second_order_error(s, 3, np.repeat(rows, 2, axis=1), **options)
-        of_twice = second_order_test(s, 3, np.repeat(rows, 2, axis=1), n_resamples=99, **options)
+        twice = second_order_error(s, 3, np.repeat(rows, 2, axis=1))
+        of_twice = second_order_test(s, 3, np.repeat(rows, 2, axis=1), n_resamples=99)
     assert_same(first, twice, rel=1e-6, abs=1e-12)
     assert of_twice.p_value == test.p_value
     rounded = rows.astype(np.float32)
-    assert_same(first, second_order_error(s, 3, rounded, **options), rel=1e-3, abs=1e-6)
-    of_rounded = second_order_test(s, 3, rounded, n_resamples=99, **options)
-    assert of_rounded.p_value == pytest.approx(test.p_value, abs=0.05)
-    # No seed chooses between verdicts: halves are the same, and labels are drawn often enough.
+    assert_same(first, second_order_error(s, 3, rounded), rel=1e-3, abs=1e-6)
+    assert_same(
+        second_order_error(s, 3, rounded), second_order_error(s, 3, rounded * 1.0), rel=1e-9
+    )
+    # No seed chooses between verdicts: labels are drawn often enough.
     p_values = [
-        second_order_test(s, 3, rows, random_state=seed, n_resamples=399, **options).p_value
+        second_order_test(s, 3, rows, random_state=seed, n_resamples=399).p_value
         for seed in range(5)
     ]
     assert np.ptp(p_values) < 0.1
@@ -355,14 +336,6 @@ def test_copies_told_by_groups_change_nothing():
     assert untold.gap.standard_error < 0.75 * once.gap.standard_error
 
 
-def test_float32_hypotheses():
-    s, rows, _ = draw(200)
-    rows = rows.astype(np.float32)
-    assert_same(
-        second_order_error(s, 3, rows), second_order_error(s, 3, rows.astype(float)), rel=1e-9
-    )
-
-
 # --- Edges
 
 
@@ -375,7 +348,6 @@ def test_two_and_three_draws_have_no_halves():
         # All inputs are one bin: the square of the gap, from pairs.
         assert result.size_error.n_bins == 1
         assert abs(result.size_error.estimate - result.gap.estimate**2) < 1e-3
-        assert 0 < second_order_test(s, 2, rows, draws="inputs").p_value <= 1
         assert result.law is None if h == 2 else math.isnan(result.law.slope.estimate)
         assert len(second_order_curve(s, 2, rows).error) == 1
 
@@ -421,40 +393,15 @@ def test_ties_share_a_bin():
     np.testing.assert_allclose(curve.weight, 1 / 3, rtol=0.01)
 
 
-def test_share_may_be_without_limit():
-    _, rows, _ = draw(100, k=2)
-    s = np.tile([0, 1, 1, 2], 25)
-    share = second_order_error(s, 2, np.full_like(rows, 0.5) + 0.01 * (rows - 0.5)).share
-    assert share.ci_high == math.inf
-    assert share.ci_low > 0
-
-
 def test_small_samples_are_not_all_alone():
     result = second_order_error([1, 2, 0], 2, np.random.default_rng(0).random((3, 5)))
-    assert result.calibration_error.n_bins == 1
-    assert result.size_error.n_bins == 1
-
-
-def test_samples_alone_in_a_bin():
-    s, rows, _ = draw(41, k=3)
-    bins = np.append(np.arange(40) % 4, 9)
-    result = second_order_error(s, 3, rows, bins=bins)
-    others = second_order_error(s[:40], 3, rows[:40], bins=bins[:40])
-    assert result.size_error.dropped_mass == pytest.approx(1 / 41)
-    for name in ("size_error", "calibration_error", "variance_in_bins"):
-        assert getattr(result, name).estimate == pytest.approx(getattr(others, name).estimate)
+    assert (result.calibration_error.n_bins, result.size_error.n_bins) == (1, 1)
 
 
 def test_of_what_is_shown():
     s, rows, _ = draw(100)
-    result = second_order_error(s, 3, rows)
-    lines = repr(result).splitlines()
-    assert len(lines) == len(QUANTITIES) + 4
-    assert lines[-2].split()[0] == "law"
-    for name, line in zip(QUANTITIES, lines[1:], strict=False):
-        assert line.split()[0] == name
-    with pytest.raises(dataclasses.FrozenInstanceError):
-        result.n_samples = 1
+    lines = repr(second_order_error(s, 3, rows)).splitlines()
+    assert [line.split()[0] for line in lines[1:-1]] == [*QUANTITIES, "n_samples", "law"]
     assert len(repr(second_order_curve(s, 3, rows, n_bins=4)).splitlines()) == 6
 
 
@@ -498,8 +445,6 @@ def test_arguments_of_the_others():
         true_second_order_error(p + 1, rows)
     with pytest.raises(ValueError, match="n_resamples"):
         second_order_test(s, 3, rows, n_resamples=0)
-    with pytest.raises(ValueError, match="three or more, got 1"):
-        second_order_test(s, 3, rows[:, :1])
     with pytest.raises(ValueError, match="no input has two labels"):
         second_order_test(np.zeros(20, int), 1, rows)
     y, prediction = s > 1, rows.mean(axis=1)
@@ -553,11 +498,10 @@ def test_ratio_over_nothing_has_no_finite_limit():
 
 @pytest.mark.parametrize("factor", [1.0, 2.0])
 def test_bias_coverage_and_power(factor):
-    results, tests = [], []
+    results = []
     for seed in range(100):
         s, rows, _ = draw(500, factor=factor, seed=seed)
         results.append(second_order_error(s, 3, rows, binning="quantile", random_state=seed))
-        tests.append(second_order_test(s, 3, rows, draws="inputs", n_resamples=99).p_value)
     # E of mean(1 − mean) and of 1/(1 + precision).
     law = (0.5**2 - 0.9**2 / 12) * (1 / 5 + 1 / 21) / 2
     truth = {
@@ -576,14 +520,11 @@ def test_bias_coverage_and_power(factor):
         assert binom.cdf(sum(covered), 100, 0.95) > 1e-3, name
     found = sum(result.size_error.ci_low > 0 for result in results)
     errors = np.array([result.size_error.estimate for result in results])
-    rejected = sum(p <= 0.05 for p in tests)
     if factor == 1:
         assert abs(errors.mean()) < 4 * errors.std() / np.sqrt(100)
         assert binom.sf(found - 1, 100, 0.05) > 1e-3
-        assert binom.sf(rejected - 1, 100, 0.05) > 1e-3
     else:
         assert found > 66
-        assert rejected > 40
 
 
 def test_right_uncertainty_of_few_draws_is_found_right():
@@ -609,34 +550,8 @@ def test_wrong_inputs_are_seen_by_all_but_the_gap():
     assert abs(result.gap.estimate) < 4 * result.gap.standard_error
     assert result.slope.ci_high < 0.9
     assert result.size_error.ci_low > 0
-    # Here draws are anew at each input, of which p* is one more as a function, too.
-    for draws in ("functions", "inputs"):
-        options = {"draws": draws, "n_resamples": 199}
-        assert second_order_test(s, 10, rows, **options).p_value < 0.05
-        assert second_order_test(s, 10, rows, n_bins=1, **options).p_value > 0.05
-
-
-def test_test_is_exact_for_few_inputs():
-    for exchangeable in (True, False):
-        rejected = 0
-        for seed in range(300):
-            rng = np.random.default_rng(seed)
-            rows = rng.beta(0.5, 1.5, (12, 6))
-            p = rng.beta(0.5, 1.5, 12) if exchangeable else rows[:, 0]
-            p_value = second_order_test(
-                rng.binomial(2, p),
-                2,
-                rows,
-                exchangeable=exchangeable,
-                draws="inputs",
-                n_bins=3,
-                n_resamples=39,
-                random_state=seed,
-            ).p_value
-            rejected += p_value <= 0.1
-        # Twice the median over halves is at most exact.
-        assert exchangeable or binom.cdf(rejected, 300, 0.1) > 1e-3
-        assert binom.sf(rejected - 1, 300, 0.1) > 1e-3
+    assert second_order_test(s, 10, rows, n_resamples=199).p_value < 0.05
+    assert second_order_test(s, 10, rows, n_bins=1, n_resamples=199).p_value > 0.05
 
 
 def test_groups_widen_intervals_where_people_agree_with_themselves():
@@ -695,14 +610,12 @@ def test_mean_over_tasks():
 
 def test_mean_over_tasks_takes_what_is_given_for_each():
     s, rows, _ = draw(100, k=3)
-    eu, bins = rows.var(axis=1), np.arange(100) % 4
-    options = {"epistemic_uncertainty": eu, "bins": bins}
+    eu, bins, groups = rows.var(axis=1), np.arange(100) % 4, np.arange(100) // 2
     mean = mean_second_order_error(
-        [s], 3, [rows], epistemic_uncertainty=[eu], bins=[bins], groups=np.arange(100) // 2
+        [s], 3, [rows], epistemic_uncertainty=[eu], bins=[bins], groups=groups
     )
-    assert_same(
-        mean, second_order_error(s, 3, rows, **options, groups=np.arange(100) // 2), rel=1e-12
-    )
+    one = second_order_error(s, 3, rows, epistemic_uncertainty=eu, bins=bins, groups=groups)
+    assert_same(mean, one, rel=1e-12)
 
 
 def test_bounds_by_hand():
@@ -760,14 +673,3 @@ def test_mean_bounds():
     assert mean.lower.estimate == pytest.approx(np.mean([r.lower.estimate for r in single]))
     assert mean.upper.estimate == pytest.approx(np.mean([r.upper.estimate for r in single]))
     assert mean_bounds_from_one_label([y[0]] * 2, [a[0]] * 2, [b[0]] * 2) == single[0]
-
-
-@pytest.mark.parametrize(
-    "module",
-    ["second_order", "one_label", "error_curve", "law_test", "label_collection", "_members"],
-)
-def test_examples(module):
-    module = importlib.import_module(f"epistemic_calibration.metrics.{module}")
-    result = doctest.testmod(module)
-    assert result.attempted > 0
-    assert result.failed == 0

@@ -45,13 +45,7 @@ def canonical_over_bins(
     groups: np.ndarray | None = None,
     gain: Gain = NO_GAIN,
 ) -> CorrectedError:
-    """Return the corrected canonical error of checked bins and groups, with what is seen in them.
-
-    Raises
-    ------
-    ValueError
-        If every sample, or group, is alone in its bin, or pairs of groups are too many.
-    """
+    """Return the corrected canonical error of checked bins and groups, and what is seen in them."""
     if groups is not None:
         return _over_groups(sample, labels, groups, level, gain)
     blocks = list(_blocks(sample, labels))

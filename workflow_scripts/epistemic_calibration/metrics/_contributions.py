@@ -10,9 +10,7 @@ from numpy.typing import ArrayLike
 
 from epistemic_calibration.metrics._label_counts import (
     LabelMoments,
-    check_enough,
-    check_reported,
-    check_rows,
+    check_inputs,
     squared_error,
 )
 from epistemic_calibration.metrics._members import (
@@ -25,9 +23,8 @@ from epistemic_calibration.metrics._members import (
 )
 from epistemic_calibration.metrics._validation import check_bins, check_positive_integer
 from epistemic_calibration.metrics.binning import Binning, assign_bins, quantile_bins, row_moments
-from epistemic_calibration.metrics.error_curve import Asked, asked_of_draws, asked_of_uncertainty
+from epistemic_calibration.metrics.error_curve import Asked, asked_of
 from epistemic_calibration.metrics.label_collection import LabelCollectionWarning, selection_fault
-from epistemic_calibration.metrics.law_error import Draws, check_draws
 
 #: Inputs in a bin of EU below which there are fewer bins: squared errors are skewed, and of too
 #: few the mean and its variance are too small together.
@@ -46,7 +43,7 @@ class Contributions(NamedTuple):
     mean_error: np.ndarray
     bins: np.ndarray
     asked: Asked
-    replicates: Replicates | None  # without some members, where these are functions
+    replicates: Replicates | None  # without some members
 
 
 def contributions(
@@ -55,23 +52,15 @@ def contributions(
     *,
     epistemic_uncertainty: ArrayLike | None = None,
     exchangeable: bool = True,
-    draws: Draws = "functions",
     n_bins: int = 50,
     binning: Binning = "nested",
     bins: ArrayLike | None = None,
     random_state: int = 0,
 ) -> Contributions:
-    """Return what each input says; `label_moments` and the arguments of `second_order_error`.
-
-    For those who have many tasks, whose hypotheses need not be kept together:
-    `mean_second_order_error` is `summarize` of the contributions of its tasks.
-    """
+    """Return what each input says; `label_moments` and the arguments of `second_order_error`."""
     n_bins = check_positive_integer(n_bins, name="n_bins")
-    draws = check_draws(draws)
     first, second, kept = labels
-    rows = check_rows(hypotheses, kept)
-    reported = check_reported(epistemic_uncertainty, kept)
-    check_enough(rows, reported, exchangeable)
+    rows, reported = check_inputs(hypotheses, kept, epistemic_uncertainty, exchangeable)
     if not kept.all():
         fault = selection_fault(kept, *row_moments(np.asarray(hypotheses)))
         if fault is not None:
@@ -97,16 +86,16 @@ def contributions(
         members = canonical_members(rows)
         h = members.shape[1]
         uncertainty = variance * finite_draws_factor(h)
-        asked = asked_of_draws(first, second, members)
+        asked = asked_of(first, second, members)
         slope = slope_of_draws(first, second, members)
         size, parts = _size_of_draws(asked, error - uncertainty, given, n_bins, h)
-        if draws == "functions":
-            of_parts = np.stack([labels.reshape(parts.shape[1], -1) for _, labels, _ in size])
-            without = replicates(first, second, members, parts, of_parts)
+        of_parts = np.stack([labels.reshape(parts.shape[1], -1) for _, labels, _ in size])
+        without = replicates(first, second, members, parts, of_parts)
     else:
         uncertainty = variance if reported is None else reported
-        asked = asked_of_uncertainty(first, second, rows, reported, exchangeable)
-        slope = _slope_of_reported(error, uncertainty)
+        asked = asked_of(first, second, rows, uncertainty)
+        centred = uncertainty - uncertainty.mean()
+        slope = centred * (error - error.mean()), centred**2
         of_size = given
         if of_size is None:
             of_size = np.unique(quantile_bins(uncertainty, n_bins), return_inverse=True)[1]
@@ -139,8 +128,3 @@ def _size_of_draws(
         labels = np.unique(quantile_bins(key, n_bins), return_inverse=True)[1]
         size.append((values, labels, index))
     return size, parts
-
-
-def _slope_of_reported(error: np.ndarray, uncertainty: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    centred = uncertainty - uncertainty.mean()
-    return centred * (error - error.mean()), centred**2

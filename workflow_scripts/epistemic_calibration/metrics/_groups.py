@@ -16,13 +16,7 @@ if TYPE_CHECKING:
 
 
 def check_groups(groups: ArrayLike | None, kept: np.ndarray) -> np.ndarray:
-    """Return the group 0, 1, ... of every input kept.
-
-    Raises
-    ------
-    ValueError
-        If ``groups`` are not one for each input, some are NaN, or fewer than two are left.
-    """
+    """Return the group 0, 1, ... of every input kept, at least two."""
     if groups is None:
         labels = np.arange(np.count_nonzero(kept))
     else:
@@ -40,13 +34,7 @@ def check_groups(groups: ArrayLike | None, kept: np.ndarray) -> np.ndarray:
 
 
 def groups_of_samples(groups: ArrayLike | None, n_samples: int) -> np.ndarray | None:
-    """Return the group 0, 1, ... of every sample, or None where each is a group of its own.
-
-    Raises
-    ------
-    ValueError
-        As in `check_groups`.
-    """
+    """Return the group 0, 1, ... of every sample, or None where each is a group of its own."""
     if groups is None:
         return None
     labels = check_groups(groups, np.ones(n_samples, dtype=bool))
@@ -104,39 +92,26 @@ class GroupedBins:
 
     A cell is what a group has in a bin; without groups it is one sample, and all is as in `Bins`.
 
-    Parameters
-    ----------
-    y, mean, labels
-        As in `Bins`.
-    groups : ndarray of int, shape (n_samples,)
-        Groups 0, 1, ..., each of them used.
-
-    Attributes
-    ----------
-    used : ndarray of bool
-        Which bins have two groups or more. All arrays of bins have an entry for each of these.
-    dropped_mass : float
-        Fraction of samples in bins of one group.
-    n, w, pairs : ndarray
-        Number of samples, weight, and number of ordered pairs of samples of different groups.
-    error : ndarray
-        Mean of e.
-    squared_error : ndarray
-        The mean of e_i e_k over ordered pairs of different groups.
-    starts : ndarray of int
-        First cell of every bin.
-    of_bin, of_group, size, sums : ndarray
-        Bin, group, number of samples, and sum of e of every cell, in the order of the bins.
-    residual : ndarray
-        Sum in every cell of e less the mean of its bin, scaled so that the sum of squares in a
-        bin has the mean that it has around the true mean; where all labels of a bin are the
-        same, at least what they may hide, as if those of a cell always were.
-
-    Raises
-    ------
-    ValueError
-        If no bin has two groups.
+    Arrays of bins have an entry for each of the bins that are ``used``; a ValueError says that none
+    is.
     """
+
+    used: np.ndarray  # which bins have two groups or more
+    dropped_mass: float  # fraction of samples in bins of one group
+    n: np.ndarray  # number of samples, weight, number of ordered pairs of different groups
+    w: np.ndarray
+    pairs: np.ndarray
+    error: np.ndarray  # mean of e
+    squared_error: np.ndarray  # mean of e_i e_k over ordered pairs of different groups
+    starts: np.ndarray  # first cell of every bin; cells are in the order of the bins
+    of_bin: np.ndarray  # of every cell: bin, group, number of samples, and sum of e
+    of_group: np.ndarray
+    size: np.ndarray
+    sums: np.ndarray
+    #: Sum in every cell of e less the mean of its bin, scaled so that the sum of squares in a bin
+    #: has the mean that it has around the true mean; where all labels of a bin are the same, at
+    #: least what they may hide, as if those of a cell always were.
+    residual: np.ndarray
 
     def __init__(
         self, y: np.ndarray, mean: np.ndarray, labels: np.ndarray, groups: np.ndarray

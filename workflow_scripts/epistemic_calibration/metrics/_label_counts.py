@@ -56,13 +56,7 @@ class LabelMoments(NamedTuple):
 
 
 def label_moments(n_positive: ArrayLike, n_labels: ArrayLike) -> LabelMoments:
-    """Return the moments of inputs with two labels or more.
-
-    Warns
-    -----
-    LabelCollectionWarning
-        If labels were collected by a rule that looks at them.
-    """
+    """Return the moments of inputs with two labels or more; warn as `warn_of_stopping` does."""
     positive, labels = check_counts(n_positive, n_labels)
     kept = with_two_labels(labels)
     warn_of_stopping(positive, labels)
@@ -93,17 +87,18 @@ def squared_error(first: np.ndarray, second: np.ndarray, centre: np.ndarray) -> 
     return (first - centre) ** 2 + (second - first**2)
 
 
-def check_rows(hypotheses: ArrayLike, kept: np.ndarray) -> np.ndarray:
+def check_inputs(
+    hypotheses: ArrayLike,
+    kept: np.ndarray,
+    epistemic_uncertainty: ArrayLike | None = None,
+    exchangeable: bool = True,
+) -> tuple[np.ndarray, np.ndarray | None]:
+    """Return hypotheses of the inputs kept and the uncertainty that is reported of them, if any."""
     rows = check_hypotheses(hypotheses, n_samples=len(kept))
-    return rows if kept.all() else rows[kept]
-
-
-def check_reported(uncertainty: ArrayLike | None, kept: np.ndarray) -> np.ndarray | None:
-    if uncertainty is None:
-        return None
-    return check_uncertainty(uncertainty, n_samples=len(kept))[kept]
-
-
-def check_enough(rows: np.ndarray, reported: np.ndarray | None, exchangeable: bool) -> None:
-    if reported is None and exchangeable and rows.shape[1] < 2:
+    if epistemic_uncertainty is not None:
+        reported = check_uncertainty(epistemic_uncertainty, n_samples=len(kept))[kept]
+    elif exchangeable and rows.shape[1] < 2:
         raise ValueError("hypotheses must be two or more for a variance, got 1")
+    else:
+        reported = None
+    return (rows if kept.all() else rows[kept]), reported

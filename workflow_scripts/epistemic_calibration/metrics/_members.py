@@ -173,15 +173,8 @@ def replicates(
 ) -> Replicates | None:
     """Return the estimates without one block of members after another, or None of fewer than 3.
 
-    Parameters
-    ----------
-    first, second : ndarray of shape (n,)
-        Estimates of p* and p*².
-    rows : ndarray of shape (n, n_hypotheses)
-    parts : ndarray of bool, shape (n_splits, n_parts, n_hypotheses)
-        Members whose mean and variance are compared in the bins of a split.
-    bins : ndarray of int, shape (n_splits, n_parts, n)
-        They stay as they are.
+    ``parts``, of shape (n_splits, n_parts, n_hypotheses), are the members whose mean and variance
+    are compared in the ``bins``, of shape (n_splits, n_parts, n), of a split.
     """
     n, h = rows.shape
     if h < 3:

@@ -29,28 +29,8 @@ def control_estimates(
 ) -> dict[str, dict[str, Estimate]]:
     """Return share and slope of each control, over tasks that share their inputs.
 
-    Parameters
-    ----------
-    error, uncertainty, mean : sequence over tasks, of ndarray of shape (n_samples,)
-        An unbiased estimate of (p* − Δ)², what is reported, c_H·EU, and Δ.
-    groups : ndarray of int, shape (n_samples,)
-        Groups 0, 1, ..., two or more.
-    random_state : int, default 0
-        Seed of the order in which EU is shuffled, the same in all tasks.
-
-    Returns
-    -------
-    dict of str to dict
-        ``share`` and ``slope`` of ``product``, ``constant`` and ``shuffled``. The slope on a
-        constant is NaN.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> error, eu, mean = np.array([[0.0, 0.5], [0.1, 0.1], [0.2, 0.5]])
-    >>> found = control_estimates([error], [eu], [mean], np.arange(2))
-    >>> round(found["constant"]["share"].estimate, 3), round(found["product"]["share"].estimate, 3)
-    (0.4, 0.82)
+    Of each task ``error`` is an unbiased estimate of (p* − Δ)², ``uncertainty`` what is reported,
+    c_H·EU, and ``mean`` Δ, each of shape (n_samples,). The slope on a constant is NaN.
     """
     errors, said, means = (np.stack(list(values)) for values in (error, uncertainty, mean))
     shuffled = np.random.default_rng(random_state).permutation(errors.shape[1])

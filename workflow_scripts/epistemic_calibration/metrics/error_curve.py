@@ -12,9 +12,7 @@ from numpy.typing import ArrayLike
 from epistemic_calibration.metrics._clusters import t_quantile
 from epistemic_calibration.metrics._groups import check_groups, group_sums
 from epistemic_calibration.metrics._label_counts import (
-    check_enough,
-    check_reported,
-    check_rows,
+    check_inputs,
     label_moments,
     squared_error,
 )
@@ -108,9 +106,7 @@ confidence_level
     )
     """
     first, second, kept = label_moments(n_positive, n_labels)
-    rows = check_rows(hypotheses, kept)
-    reported = check_reported(epistemic_uncertainty, kept)
-    check_enough(rows, reported, exchangeable)
+    rows, reported = check_inputs(hypotheses, kept, epistemic_uncertainty, exchangeable)
     asked = asked_of_uncertainty(first, second, rows, reported, exchangeable)
     return curve([asked], check_groups(groups, kept), n_bins, confidence_level)
 
@@ -123,23 +119,15 @@ def halves_of_uncertainty(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return EU to choose inputs by, and EU to compare with the error made on those chosen.
 
-    Parameters
-    ----------
-    hypotheses, epistemic_uncertainty, exchangeable
-        As in :func:`second_order_error`.
-
-    Returns
-    -------
-    chosen_by, compared : ndarray of shape (n_samples,)
-        For four draws or more the EU of two halves of them, the second as large as the squared
-        error of the mean of all draws is if they are right. Otherwise EU, twice.
+    For four draws or more these are of two halves of them, the second as large as the squared
+    error of the mean of all draws is if they are right; otherwise both are EU.
     """
-    kept = np.ones(len(hypotheses), dtype=bool)
-    rows, reported = check_rows(hypotheses, kept), check_reported(epistemic_uncertainty, kept)
-    check_enough(rows, reported, exchangeable)
-    nothing = np.zeros(len(rows))
-    asked = asked_of_uncertainty(nothing, nothing, rows, reported, exchangeable)
-    return asked.key[: len(rows)], asked.uncertainty[: len(rows)]
+    n = len(hypotheses)
+    rows, reported = check_inputs(
+        hypotheses, np.ones(n, dtype=bool), epistemic_uncertainty, exchangeable
+    )
+    asked = asked_of_uncertainty(np.zeros(n), np.zeros(n), rows, reported, exchangeable)
+    return asked.key[:n], asked.uncertainty[:n]
 
 
 class Asked(NamedTuple):
@@ -158,25 +146,28 @@ def asked_of_uncertainty(
     reported: np.ndarray | None,
     exchangeable: bool,
 ) -> Asked:
-    """Return what is asked of inputs; of draws, halved in several ways, one after another."""
-    if exchangeable and reported is None:
-        return asked_of_draws(first, second, canonical_members(rows))
-    prediction, variance = row_moments(rows)
-    uncertainty = variance if reported is None else reported
-    index = np.arange(len(first))
-    return Asked(uncertainty, squared_error(first, second, prediction), uncertainty, index)
+    if reported is not None:
+        return asked_of(first, second, rows, reported)
+    if exchangeable:
+        return asked_of(first, second, canonical_members(rows))
+    return asked_of(first, second, rows, row_moments(rows)[1])
 
 
-def asked_of_draws(first: np.ndarray, second: np.ndarray, members: np.ndarray) -> Asked:
-    n, h = members.shape
+def asked_of(
+    first: np.ndarray, second: np.ndarray, rows: np.ndarray, uncertainty: np.ndarray | None = None
+) -> Asked:
+    """Return what is asked of inputs of a given uncertainty, or by halves of draws in turn."""
+    n, h = rows.shape
     index = np.arange(n)
-    if h < 4:
+    if uncertainty is not None or h < 4:
+        prediction, variance = row_moments(rows)
+        error = squared_error(first, second, prediction)
+        if uncertainty is not None:
+            return Asked(uncertainty, error, uncertainty, index)
         # No two halves that have variances: all inputs are asked at once.
-        prediction, variance = row_moments(members)
-        said = variance * finite_draws_factor(h)
-        return Asked(np.zeros(n), squared_error(first, second, prediction), said, index)
+        return Asked(np.zeros(n), error, variance * finite_draws_factor(h), index)
     parts = parts_of_draws(h).reshape(-1, h)
-    mean, variance = moments_of_parts(members, parts)
+    mean, variance = moments_of_parts(rows, parts)
     # (p* − mean of the law)², and then as if all draws had been averaged.
     error = squared_error(first, second, mean) - variance / parts.sum(axis=1)[:, None]
     error += variance / h

@@ -5,15 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, get_args
 
 import numpy as np
 
 from epistemic_calibration.metrics._clusters import Estimate, summary_line, t_quantile
 from epistemic_calibration.metrics._members import Replicates
 from epistemic_calibration.metrics.corrected import CorrectedError
-
-Draws = Literal["functions", "inputs"]
 
 
 @dataclass(frozen=True, repr=False)
@@ -37,17 +34,8 @@ class LawError:
     size_error: Estimate
 
     def __repr__(self) -> str:
-        parts = (
-            f"{name} {summary_line(getattr(self, name))}" for name in self.__dataclass_fields__
-        )
+        parts = (f"{name} {summary_line(value)}" for name, value in vars(self).items())
         return f"LawError({', '.join(parts)})"
-
-
-def check_draws(draws: str) -> Draws:
-    """Return ``draws``, or raise ValueError."""
-    if draws not in get_args(Draws):
-        raise ValueError(f"draws must be one of {get_args(Draws)}, got {draws!r}")
-    return draws
 
 
 def law_error(
@@ -74,10 +62,6 @@ def law_error(
         log_share = np.log(uncertainty / np.where(error > 0, error, np.nan))
         slopes = numerator / np.where(denominator > 0, denominator, np.nan)
 
-    def widened(value: Estimate, without: np.ndarray) -> Estimate:
-        half = t * _jackknife(without)
-        return _around(value, value.estimate, half, -math.inf)
-
     if share.estimate > 0 and share.ci_low > 0:
         half = t * _jackknife(log_share)
         logs = [math.log(x) for x in (share.estimate, share.ci_low, share.ci_high)]
@@ -90,9 +74,9 @@ def law_error(
         share = Estimate(share.estimate, share.standard_error, 0.0, math.inf, level)
     bias = (n - 1) * float(size_without.mean() - np.mean([task.size_of_all for task in tasks]))
     return LawError(
-        gap=widened(gap, error - uncertainty),
+        gap=_around(gap, gap.estimate, t * _jackknife(error - uncertainty), -math.inf),
         share=share,
-        slope=widened(slope, slopes),
+        slope=_around(slope, slope.estimate, t * _jackknife(slopes), -math.inf),
         size_error=_around(size, size.estimate - bias, t * _jackknife(size_without), 0.0),
     )
 

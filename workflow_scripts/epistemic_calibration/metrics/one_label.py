@@ -59,16 +59,13 @@ class ReducibleErrorBounds:
     confidence_level: float
 
     def __repr__(self) -> str:
-        return "\n".join(
-            [
-                "ReducibleErrorBounds(",
-                f"  lower      {summary_line(self.lower)}",
-                f"  upper      {summary_line(self.upper)}",
-                f"  reducible  in [{self.ci_low:.4g}, {self.ci_high:.4g}]",
-                f"  share      in [{self.share_low:.4g}, {self.share_high:.4g}]",
-                ")",
-            ]
-        )
+        lines = [
+            f"  lower      {summary_line(self.lower)}",
+            f"  upper      {summary_line(self.upper)}",
+            f"  reducible  in [{self.ci_low:.4g}, {self.ci_high:.4g}]",
+            f"  share      in [{self.share_low:.4g}, {self.share_high:.4g}]",
+        ]
+        return "\n".join(["ReducibleErrorBounds(", *lines, ")"])
 
 
 def bounds_from_one_label(
@@ -204,29 +201,27 @@ def mean_bounds_from_one_label(
             raise ValueError(f"{name} has {len(values)} tasks, y_true has {n_tasks}")
     if n_tasks == 0:
         raise ValueError("y_true must have one array for each task, got none")
-    n_samples = len(check_labels(y_true[0]))
+    labels = [check_labels(y) for y in y_true]
+    n_samples = len(labels[0])
+    for y in labels:
+        if len(y) != n_samples:
+            raise ValueError(f"y_true has tasks of {n_samples} and of {len(y)} samples")
     groups = check_groups(groups, np.ones(n_samples, dtype=bool))
     factor = 1.0
     if n_hypotheses is not None:
         factor = finite_draws_factor(
             check_positive_integer(n_hypotheses, name="n_hypotheses", minimum=2)
         )
-    brier, gain, uncertainty = np.zeros((3, n_samples))
-    for t in range(n_tasks):
-        y = check_labels(y_true[t])
-        if len(y) != n_samples:
-            raise ValueError(f"y_true has tasks of {n_samples} and of {len(y)} samples")
-        loss, above = _losses(y, prediction[t], reference[t], groups, random_state)
-        brier += loss / n_tasks
-        gain += above / n_tasks
-        if epistemic_uncertainty is not None:
-            uncertainty += (
-                factor * check_uncertainty(epistemic_uncertainty[t], n_samples=n_samples) / n_tasks
-            )
+    losses = [
+        _losses(y, prediction[t], reference[t], groups, random_state) for t, y in enumerate(labels)
+    ]
+    brier, gain = np.mean(losses, axis=0)
     lower = mean_of_groups(gain, groups, level)
     upper = mean_of_groups(brier, groups, level, least=0.0)
     share_low = share_high = math.nan
     if epistemic_uncertainty is not None:
+        said = [check_uncertainty(values, n_samples=n_samples) for values in epistemic_uncertainty]
+        uncertainty = factor * np.mean(said, axis=0)
         share_low = ratio_of_means(uncertainty, brier, groups, level, least=0.0).ci_low
         share_high = ratio_of_means(uncertainty, gain, groups, level, least=0.0).ci_high
     return ReducibleErrorBounds(
@@ -253,25 +248,9 @@ def curve_of_bounds(
 ) -> SecondOrderCurve:
     """Return bounds of the reducible error in quantiles of EU, of all tasks together.
 
-    Parameters
-    ----------
-    y_true, prediction, reference, random_state, confidence_level
-        As in :func:`mean_bounds_from_one_label`.
-    chosen_by, compared : sequence over tasks, of arrays of shape (n_samples,)
-        EU whose quantiles are the bins, and EU that is averaged in them, as
-        `halves_of_uncertainty` returns them.
-    n_bins : int, default 10
-
-    Returns
-    -------
-    SecondOrderCurve
-        The error lies between ``ci_low`` and ``ci_high``; ``error`` and ``standard_error`` are
-        those of the upper bound, the Brier score.
-
-    Raises
-    ------
-    ValueError
-        As there.
+    ``chosen_by`` and ``compared`` are, of each task, EU whose quantiles are the bins, and EU that
+    is averaged in them, as `halves_of_uncertainty` returns them. The error lies between
+    ``ci_low`` and ``ci_high``; ``error`` is the upper bound, the Brier score.
     """
     brier, gain = [], []
     groups = np.arange(len(check_labels(y_true[0])))
@@ -295,21 +274,15 @@ def _losses(
     random_state: int,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the squared loss of each input, and what it is above that of the reference."""
-    p = check_probabilities(prediction, name="prediction", n_samples=len(y))
-    loss = (y - p) ** 2
-    return loss, loss - _reference_loss(y, reference, groups, random_state)
 
+    def loss_of(p: ArrayLike, name: str) -> np.ndarray:
+        return (y - check_probabilities(p, name=name, n_samples=len(y))) ** 2
 
-def _reference_loss(
-    y: np.ndarray, reference: ArrayLike, groups: np.ndarray, random_state: int
-) -> np.ndarray:
-    references = np.asarray(reference)
-    if references.ndim != 2:
-        return (y - check_probabilities(references, name="reference", n_samples=len(y))) ** 2
-    losses = np.stack(
-        [(y - check_probabilities(p, name="reference", n_samples=len(y))) ** 2 for p in references]
-    )
+    loss = loss_of(prediction, "prediction")
+    if np.ndim(reference) != 2:
+        return loss, loss - loss_of(reference, "reference")
+    losses = np.stack([loss_of(p, "reference") for p in np.asarray(reference)])
     in_first = np.random.default_rng(random_state).permutation(groups.max() + 1)[groups] % 2 == 0
     best_of_first = losses[:, in_first].mean(axis=1).argmin()
     best_of_second = losses[:, ~in_first].mean(axis=1).argmin()
-    return np.where(in_first, losses[best_of_second], losses[best_of_first])
+    return loss, loss - np.where(in_first, losses[best_of_second], losses[best_of_first])

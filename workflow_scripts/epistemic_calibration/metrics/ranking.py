@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike
 from epistemic_calibration.metrics._classes import ClassSample
 from epistemic_calibration.metrics._clusters import Estimate, mean_of_groups, summary_line
 from epistemic_calibration.metrics._groups import check_groups
-from epistemic_calibration.metrics._label_counts import label_moments
+from epistemic_calibration.metrics._label_counts import label_moments, squared_error
 from epistemic_calibration.metrics._sample import Sample
 from epistemic_calibration.metrics._validation import (
     check_fraction,
@@ -286,21 +286,14 @@ def _squared_errors(
     for c in columns:
         first, second, kept = label_moments(counts[:, c], counts.sum(axis=1))
         centre = (sample.mean[:, c] if of_classes else sample.mean)[kept]
-        errors.append((first - centre) ** 2 + (second - first**2))
+        errors.append(squared_error(first, second, centre))
     return np.mean(errors, axis=0), kept
 
 
 def risk_coverage_curve(
     error: np.ndarray, uncertainty: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return coverages k/N and the mean error of the k inputs of least uncertainty.
-
-    Examples
-    --------
-    >>> coverage, kept = risk_coverage_curve(np.array([1.0, 0.0, 0.0]), np.array([2.0, 1.0, 1.0]))
-    >>> kept.round(2).tolist()
-    [0.0, 0.0, 0.33]
-    """
+    """Return coverages k/N and the mean error of the k inputs of least uncertainty."""
     order = _Order(uncertainty)
     k = np.arange(1, len(error) + 1)
     return k / len(error), np.cumsum(order.means(error)[order.of_rank]) / k
@@ -365,14 +358,7 @@ def rank_errors(
     *,
     squared: ErrorRanking | None = None,
 ) -> ErrorRanking:
-    """Return the ranking of errors, 0 and 1 or estimates of squared ones, by two orders.
-
-    Parameters
-    ----------
-    error, uncertainty, doubt : ndarray of float64, shape (n_samples,)
-    groups : ndarray of int, shape (n_samples,)
-        Groups 0, 1, ..., two or more.
-    """
+    """Return the ranking of errors, 0 and 1 or estimates of squared ones, by two orders."""
     groups = np.unique(groups, return_inverse=True)[1]
     weights = _weights(len(error))
     orders = [_Order(uncertainty), _Order(doubt)]
@@ -408,10 +394,7 @@ def difference_kept(
 ) -> Estimate:
     """Return how many errors more one predictor keeps at 90 % than another, of the same inputs.
 
-    Parameters
-    ----------
-    first, second : tuple of ndarray of shape (n_samples,)
-        Errors, 0 and 1, and what orders the inputs.
+    Each has errors, 0 and 1, and what orders the inputs.
     """
     weights = _weights(len(groups))[:1]
     a, b = (_contributions(error, _Order(key), weights)[0][0] for error, key in (first, second))
@@ -462,13 +445,7 @@ class _Means:
 
 
 class _Rare:
-    """Estimates and intervals of errors of 0 and 1, which may be few.
-
-    Parameters
-    ----------
-    error, groups
-        As in `rank_errors`.
-    """
+    """Estimates and intervals of errors of 0 and 1, which may be few."""
 
     def __init__(self, error: np.ndarray, groups: np.ndarray, level: float) -> None:
         self.error, self.groups, self.level = error, groups, level

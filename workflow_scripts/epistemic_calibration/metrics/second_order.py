@@ -21,16 +21,13 @@ choosing by the other half, for several ways to halve them. Where the hypotheses
 (``exchangeable=False``), or a method reports an EU of its own, c_H = 1 and no halves are needed.
 
 **Functions err together.** Networks, posterior draws and passes are functions of x, and so is p*:
-one draw of a law of functions, not an independent one at each input. Three questions then have
-three answers. What these members say of this p*, the one that made the labels: the estimates, with
-intervals over inputs and labels. What other members of the same law would say of it: `law`, with
-intervals over members, too. Whether p* may be one more function of the law: only a test
-(:func:`second_order_test`), since there is but one p*, whose error is as much a matter of chance
-as that of any member; a right law of few effective directions may be off by half of it.
+one draw of a law of functions, not an independent one at each input. What these members say of
+this p*: the estimates, with intervals over inputs and labels. What other members of the same law
+would say of it: `law`, with intervals over members, too. Whether p* may be one more function of
+the law: only a test (:func:`second_order_test`), since there is but one p*.
 
 **How labels are collected** matters more than any formula. k must not depend on the labels
-themselves, as where more are asked for when the first two differ
-(:func:`counts_of_first_labels` takes the first two), and the labels of an input must be
+themselves (:func:`counts_of_first_labels` takes the first two), and the labels of an input must be
 independent given x, of people drawn anew for each input. If the same five people label everything,
 p* is the law of these five people: no interval says how far it is from that of others.
 
@@ -46,6 +43,7 @@ import dataclasses
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -64,7 +62,7 @@ from epistemic_calibration.metrics._label_counts import LabelMoments, label_mome
 from epistemic_calibration.metrics._validation import check_fraction, check_probabilities
 from epistemic_calibration.metrics.binning import Binning
 from epistemic_calibration.metrics.corrected import CorrectedError
-from epistemic_calibration.metrics.law_error import Draws, LawError, law_error
+from epistemic_calibration.metrics.law_error import LawError, law_error
 
 
 @dataclass(frozen=True, repr=False)
@@ -108,7 +106,7 @@ class SecondOrderError:
         Inputs used.
     law : LawError or None
         Intervals that allow for other members of the same law, where the hypotheses are three
-        or more draws that are functions. The others are of these members.
+        or more draws. The others are of these members.
     """
 
     reducible: Estimate
@@ -125,10 +123,12 @@ class SecondOrderError:
     law: LawError | None = None
 
     def __repr__(self) -> str:
-        names = [
-            n for n in self.__dataclass_fields__ if n not in ("dropped_mass", "n_samples", "law")
+        values = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        lines = [
+            f"  {name:<17} {summary_line(value)}"
+            for name, value in values.items()
+            if isinstance(value, (Estimate, CorrectedError))
         ]
-        lines = [f"  {name:<17} {summary_line(getattr(self, name))}" for name in names]
         lines.append(f"  {'n_samples':<17} {self.n_samples}, {self.dropped_mass:.3g} dropped")
         if self.law is not None:
             lines.append(f"  {'law':<17} {self.law!r}")
@@ -142,7 +142,6 @@ def second_order_error(
     *,
     epistemic_uncertainty: ArrayLike | None = None,
     exchangeable: bool = True,
-    draws: Draws = "functions",
     n_bins: int = 50,
     binning: Binning = "nested",
     bins: ArrayLike | None = None,
@@ -173,11 +172,6 @@ def second_order_error(
         The hypotheses are draws from the law that the method means (posterior samples,
         passes, networks) of which p* is one more: c_H = (H + 1)/(H − 1). If False they are that
         law, p* one of them: c_H = 1. Where p* is their centre, neither holds.
-    draws : {"functions", "inputs"}, default "functions"
-        What is drawn: functions, as members of ensembles, posterior draws, and passes with one
-        mask for all inputs are; or other hypotheses at each input, independent of those at
-        other inputs. The default claims less, and holds for both. With "inputs" the intervals
-        over inputs are those of the law, and ``law`` is None.
     n_bins : int, default 50
         Bins of EU for ``size_error``, and of the hypotheses for ``calibration_error`` and
         ``variance_in_bins``. Equal values share a bin.
@@ -267,7 +261,6 @@ def second_order_error(
         hypotheses,
         epistemic_uncertainty=epistemic_uncertainty,
         exchangeable=exchangeable,
-        draws=draws,
         n_bins=n_bins,
         binning=binning,
         bins=bins,
@@ -282,14 +275,10 @@ def mean_second_order_error(
     hypotheses: Sequence[ArrayLike],
     *,
     epistemic_uncertainty: Sequence[ArrayLike] | None = None,
-    exchangeable: bool = True,
-    draws: Draws = "functions",
-    n_bins: int = 50,
-    binning: Binning = "nested",
     bins: Sequence[ArrayLike] | None = None,
     groups: ArrayLike | None = None,
-    random_state: int = 0,
     confidence_level: float = 0.95,
+    **options: Any,
 ) -> SecondOrderError:
     """Return means over tasks of the second-order error, where tasks share their inputs.
 
@@ -301,7 +290,7 @@ def mean_second_order_error(
     n_positive, hypotheses, epistemic_uncertainty, bins
         One array a task, each as in :func:`second_order_error`; sample n of every task is
         the same input.
-    n_labels, exchangeable, draws, n_bins, binning, groups, random_state, confidence_level
+    n_labels, groups, confidence_level, **options
         As there, for all tasks.
 
     Returns
@@ -330,25 +319,23 @@ def mean_second_order_error(
     (500, True)
     """
     n_tasks = len(n_positive)
-    of_tasks = {"hypotheses": hypotheses, "epistemic_uncertainty": epistemic_uncertainty}
-    for name, values in (of_tasks | {"bins": bins}).items():
-        if values is not None and len(values) != n_tasks:
-            raise ValueError(f"{name} has {len(values)} tasks, n_positive has {n_tasks}")
     if n_tasks == 0:
         raise ValueError("n_positive must have one array for each task, got none")
+    given = {
+        "hypotheses": hypotheses,
+        "epistemic_uncertainty": [None] * n_tasks
+        if epistemic_uncertainty is None
+        else epistemic_uncertainty,
+        "bins": [None] * n_tasks if bins is None else bins,
+    }
+    for name, values in given.items():
+        if len(values) != n_tasks:
+            raise ValueError(f"{name} has {len(values)} tasks, n_positive has {n_tasks}")
     tasks = [
         contributions(
             label_moments(n_positive[t], n_labels),
-            hypotheses[t],
-            epistemic_uncertainty=None
-            if epistemic_uncertainty is None
-            else epistemic_uncertainty[t],
-            exchangeable=exchangeable,
-            draws=draws,
-            n_bins=n_bins,
-            binning=binning,
-            bins=None if bins is None else bins[t],
-            random_state=random_state,
+            **{name: values[t] for name, values in given.items()},
+            **options,
         )
         for t in range(n_tasks)
     ]
@@ -359,15 +346,9 @@ def true_second_order_error(
     p_true: ArrayLike,
     hypotheses: ArrayLike,
     *,
-    epistemic_uncertainty: ArrayLike | None = None,
-    exchangeable: bool = True,
-    draws: Draws = "functions",
-    n_bins: int = 50,
-    binning: Binning = "nested",
-    bins: ArrayLike | None = None,
     groups: ArrayLike | None = None,
-    random_state: int = 0,
     confidence_level: float = 0.95,
+    **options: Any,
 ) -> SecondOrderError:
     """Return the second-order error where p* is known, as of a toy distribution.
 
@@ -379,8 +360,7 @@ def true_second_order_error(
     ----------
     p_true : array-like of shape (n_samples,)
         P(Y = 1 | x_n) in [0, 1].
-    hypotheses, epistemic_uncertainty, exchangeable, draws, n_bins, binning, bins, groups, \
-random_state, confidence_level
+    hypotheses, groups, confidence_level, **options
         As in :func:`second_order_error`.
 
     Raises
@@ -397,17 +377,8 @@ random_state, confidence_level
     (0.005, 0.025)
     """
     p = check_probabilities(p_true, name="p_true")
-    of_task = contributions(
-        LabelMoments(p, p**2, np.ones(len(p), dtype=bool)),
-        hypotheses,
-        epistemic_uncertainty=epistemic_uncertainty,
-        exchangeable=exchangeable,
-        draws=draws,
-        n_bins=n_bins,
-        binning=binning,
-        bins=bins,
-        random_state=random_state,
-    )
+    labels = LabelMoments(p, p**2, np.ones(len(p), dtype=bool))
+    of_task = contributions(labels, hypotheses, **options)
     return summarize([of_task], groups=groups, confidence_level=confidence_level)
 
 
@@ -420,13 +391,7 @@ def summarize(
     groups: ArrayLike | None = None,
     confidence_level: float = 0.95,
 ) -> SecondOrderError:
-    """Return means over tasks that share their inputs.
-
-    Raises
-    ------
-    ValueError
-        If the tasks do not have the same inputs, or fewer than two groups of them are left.
-    """
+    """Return means over tasks that share their inputs, checked."""
     level = check_fraction(confidence_level, name="confidence_level")
     kept = tasks[0].kept
     if any(not np.array_equal(task.kept, kept) for task in tasks):
@@ -443,17 +408,16 @@ def summarize(
         # A constant EU varies by rounding, as does one of 0.
         if denominator.mean() > max(1e-28, 1e-20 * uncertainty.mean() ** 2):
             slope = ratio_of_means(numerator, denominator, groups, level)
-    in_bins = np.mean([_around_bins(task) for task in tasks], axis=0)
     calibration = squares_of_means([(task.mean_error, task.bins, groups) for task in tasks], level)
-    # In expectation the squares of the bins' means, which in_bins has taken off, are the
-    # corrected ones.
+    # In expectation the squares of the bins' means, which are taken off here, are the corrected
+    # ones.
+    in_bins = np.mean([_around_bins(task) for task in tasks], axis=0)
     variance = mean_of_groups(in_bins, groups, level, least=0.0)
     parts = [(values, bins, groups[index]) for t in tasks for values, bins, index in t.size]
     size = squares_of_means(parts, level)
     size = dataclasses.replace(size, n_bins=size.n_bins * len(tasks) // len(parts))
     gap = mean_of_groups(error - uncertainty, groups, level)
     share = ratio_of_means(uncertainty, error, groups, level, least=0.0)
-    without = [task.replicates for task in tasks]
     return SecondOrderError(
         reducible=mean_of_groups(error, groups, level, least=0.0),
         uncertainty=mean_of_groups(uncertainty, groups, level, least=0.0),
@@ -466,7 +430,7 @@ def summarize(
         aleatoric=mean_of_groups(mean("noise"), groups, level, least=0.0),
         dropped_mass=float(1 - kept.mean()),
         n_samples=len(error),
-        law=law_error(gap, share, slope, size, without),
+        law=law_error(gap, share, slope, size, [task.replicates for task in tasks]),
     )
 
 
