@@ -22,13 +22,12 @@ from threadpoolctl import threadpool_limits
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "workflow_scripts"))
 
 from epistemic_calibration.metrics import LabelCollectionWarning, counts_of_first_labels
-from epistemic_calibration.metrics.binning import quantile_bins
 from epistemic_calibration.metrics.label_collection import stopping_fault
 from epistemic_calibration.metrics.law_test import second_order_test
 from epistemic_calibration.metrics.second_order import second_order_error
 
 LEVEL = 0.05
-QUANTITIES = ("gap", "share", "slope", "size_error")
+QUANTITIES = ("gap", "share", "slope")
 #: Directions of the law; 0 is a draw at each input, independent of those at others.
 DIRECTIONS = (2, 10, 50, 500, 0)
 #: Draws and inputs from which the truth is worked out.
@@ -53,24 +52,16 @@ def exact(
 ) -> dict[str, float]:
     """Return what the law, with this p*, has over all inputs."""
     if directions == 0:
-        return {"gap": 0.0, "share": 1.0, "slope": 1.0, "size_error": 0.0}
+        return {"gap": 0.0, "share": 1.0, "slope": 1.0}
     p, law = draw(rng, N_TRUTH, N_LAW, directions, centre, truth)
     variance = law.var(axis=1, ddof=1)
     squared = (p - law.mean(axis=1)) ** 2 - variance / N_LAW
     halves = law[:, ::2].var(axis=1, ddof=1), law[:, 1::2].var(axis=1, ddof=1)
-    squares = []
-    for start in range(0, N_LAW, h // 2):
-        # By the EU of half of the members, as it is estimated.
-        bins = quantile_bins(law[:, start : start + h // 2].var(axis=1), 20)
-        count = np.bincount(bins)
-        sums, of_squares = (np.bincount(bins, (squared - variance) ** k) for k in (1, 2))
-        squares.append(np.sum((sums**2 - of_squares) / (count - 1)) / N_TRUTH)
     said = variance.mean()
     return {
         "gap": squared.mean() - said,
         "share": (1 + 1 / h) * said / (squared.mean() + said / h),
         "slope": np.cov(variance, squared)[0, 1] / np.cov(*halves)[0, 1],
-        "size_error": max(float(np.mean(squares)), 0.0),
     }
 
 

@@ -1,6 +1,5 @@
 """What is said of the law that members, which are functions, are drawn from."""
 
-import itertools
 import math
 
 import numpy as np
@@ -10,8 +9,7 @@ from scipy.stats import binom
 
 from epistemic_calibration import metrics
 from epistemic_calibration.metrics import _members, law_test
-from epistemic_calibration.metrics._members import canonical_members, parts_of_draws, replicates
-from epistemic_calibration.metrics.law_error import law_error
+from epistemic_calibration.metrics._members import canonical_members, replicates
 
 
 def world(seed, *, n=400, h=20, k=5, directions=10, factor=1.0):
@@ -104,59 +102,23 @@ def test_members_without_spread():
 # --- Intervals
 
 
-def test_replicates_are_estimates_without_one_member():
-    s, rows, *_ = world(0, n=120, h=7)
-    first, second = s / 5, s * (s - 1) / 20
-    bins = np.arange(120) % 4
-    parts = np.ones((1, 1, 7), dtype=bool)
-    found = replicates(first, second, rows, parts, bins[None, None])
-    for j in range(7):
-        without = metrics.second_order_error(s, 5, np.delete(rows, j, axis=1), bins=bins)
-        assert found.error[j] == pytest.approx(without.reducible.estimate, abs=1e-14)
-        assert found.uncertainty[j] == pytest.approx(without.uncertainty.estimate)
-        assert found.slope[0][j] / found.slope[1][j] == pytest.approx(without.slope.estimate)
-        assert found.size[j] == pytest.approx(without.size_error.estimate, abs=1e-14)
-    whole = metrics.second_order_error(s, 5, rows, bins=bins)
-    assert found.size_of_all == pytest.approx(whole.size_error.estimate, abs=1e-14)
-
-
-def test_blocks_of_members_and_of_inputs(monkeypatch):
-    s, rows, *_ = world(0, n=60, h=23)
-    first, second = s / 5, s * (s - 1) / 20
-    parts = parts_of_draws(23)
-    bins = np.random.default_rng(0).integers(0, 3, (len(parts), 2, 60))
-    found = replicates(first, second, rows, parts, bins)
+def test_replicates_are_estimates_without_one_block_of_members(monkeypatch):
+    s, rows, *_ = world(0, n=120, h=23)
+    found = replicates(s / 5, s * (s - 1) / 20, rows)
     assert len(found.error) == 20
     for block in range(20):
         kept = np.arange(23) % 20 != block
         without = metrics.second_order_error(s, 5, rows[:, kept], binning="quantile")
         assert found.error[block] == pytest.approx(without.reducible.estimate, abs=1e-14)
+        assert found.uncertainty[block] == pytest.approx(without.uncertainty.estimate)
+        slope = found.slope[0][block] / found.slope[1][block]
+        assert slope == pytest.approx(without.slope.estimate)
     monkeypatch.setattr(
         _members, "row_blocks", lambda array: (slice(i, i + 7) for i in range(0, len(array), 7))
     )
-    again = replicates(first, second, rows, parts, bins)
+    again = replicates(s / 5, s * (s - 1) / 20, rows)
     for one, other in zip(found, again, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-9)
-
-
-def test_mean_square_of_halves_by_pairs():
-    s, rows, *_ = world(0, n=30, h=8)
-    first, second = s / 5, s * (s - 1) / 20
-    parts = parts_of_draws(8)[:1]
-    bins = np.random.default_rng(0).integers(0, 3, (1, 2, 30))
-    found = replicates(first, second, rows, parts, bins)
-    v = []
-    for half in parts[0]:
-        mean, n = rows[:, half].mean(axis=1), half.sum()
-        variance = rows[:, half].var(axis=1, ddof=1)
-        v.append(second - 2 * mean * first + mean**2 - variance * (1 + 1 / n))
-    values, labels = np.concatenate(v), bins[0].ravel()
-    expected = 0.0
-    for b in range(3):
-        inside = values[labels == b]
-        pairs = [x * y for x, y in itertools.permutations(inside, 2)]
-        expected += len(inside) / 60 * np.mean(pairs)
-    assert found.size_of_all == pytest.approx(expected, abs=1e-15)
 
 
 def test_intervals_hold_the_law_that_members_are_drawn_from():
@@ -183,15 +145,6 @@ def test_intervals_hold_the_law_that_members_are_drawn_from():
     assert np.mean(of_members) < 0.8
 
 
-def test_size_error_of_the_law_is_less_what_members_add():
-    results = []
-    for seed in range(20):
-        s, rows, *_ = world(seed, n=400, k=20, directions=5)
-        results.append(metrics.second_order_error(s, 20, rows, binning="quantile"))
-    added = np.array([r.size_error.estimate - r.law.size_error.estimate for r in results])
-    assert added.mean() > 3 * added.std() / math.sqrt(20)
-
-
 def test_where_there_is_no_law():
     s, rows, *_ = world(0, n=100)
     assert metrics.second_order_error(s, 5, rows, exchangeable=False).law is None
@@ -201,8 +154,6 @@ def test_where_there_is_no_law():
     few = metrics.second_order_error(s, 5, rows[:, :4]).law
     assert math.isfinite(few.gap.ci_high)
     assert (few.slope.ci_low, few.slope.ci_high) == (-math.inf, math.inf)
-    assert math.isnan(few.size_error.estimate)
-    assert (few.size_error.ci_low, few.size_error.ci_high) == (0, math.inf)
 
 
 def test_law_of_the_mean_over_tasks():
@@ -210,7 +161,7 @@ def test_law_of_the_mean_over_tasks():
     s, rows = zip(*tasks, strict=True)
     same = metrics.mean_second_order_error([s[0]] * 2, 5, [rows[0]] * 2)
     single = metrics.second_order_error(s[0], 5, rows[0])
-    for name in ("gap", "share", "slope", "size_error"):
+    for name in ("gap", "share", "slope"):
         of_both, of_one = getattr(same.law, name), getattr(single.law, name)
         assert of_both.ci_low == pytest.approx(of_one.ci_low)
         assert of_both.ci_high == pytest.approx(of_one.ci_high)
@@ -223,13 +174,8 @@ def test_law_of_the_mean_over_tasks():
 def test_an_interval_reaches_as_far_as_both_parts_together():
     s, rows, *_ = world(0, n=300, h=12)
     found = metrics.second_order_error(s, 5, rows)
-    bins = np.zeros((1, 1, 300), dtype=int)
-    parts = np.ones((1, 1, 12), dtype=bool)
-    members = canonical_members(rows)
-    without = replicates(s / 5, s * (s - 1) / 20, members, parts, bins)
+    without = replicates(s / 5, s * (s - 1) / 20, canonical_members(rows))
     gaps = without.error - without.uncertainty
     half = 2.2009852 * math.sqrt(11 / 12 * np.sum((gaps - gaps.mean()) ** 2))
     below = math.hypot(found.gap.estimate - found.gap.ci_low, half)
     assert found.law.gap.ci_low == pytest.approx(found.gap.estimate - below)
-    again = law_error(found.gap, found.share, found.slope, found.size_error, [without])
-    assert again.gap == found.law.gap

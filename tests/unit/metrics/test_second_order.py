@@ -7,12 +7,12 @@ import pytest
 from scipy.stats import binom
 
 from epistemic_calibration.metrics import corrected_epistemic_calibration_error
-from epistemic_calibration.metrics._clusters import (
+from epistemic_calibration.metrics._label_counts import squared_error
+from epistemic_calibration.metrics._means import (
     mean_of_groups,
     ratio_of_means,
     squares_of_means,
 )
-from epistemic_calibration.metrics._label_counts import squared_error
 from epistemic_calibration.metrics._members import finite_draws_factor, slope_of_draws
 from epistemic_calibration.metrics.error_curve import second_order_curve
 from epistemic_calibration.metrics.law_test import second_order_test

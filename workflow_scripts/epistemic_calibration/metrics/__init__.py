@@ -10,7 +10,7 @@ from epistemic_calibration.metrics._classwise import (
     classwise_epistemic_calibration_error,
     classwise_second_order_error,
 )
-from epistemic_calibration.metrics._clusters import Estimate
+from epistemic_calibration.metrics._means import Estimate
 from epistemic_calibration.metrics._members import finite_draws_factor
 from epistemic_calibration.metrics._sample import Sample
 from epistemic_calibration.metrics.binning import assign_bins

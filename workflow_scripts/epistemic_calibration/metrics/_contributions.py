@@ -14,10 +14,10 @@ from epistemic_calibration.metrics._label_counts import (
     squared_error,
 )
 from epistemic_calibration.metrics._members import (
+    N_SPLITS,
     Replicates,
     canonical_members,
     finite_draws_factor,
-    parts_of_draws,
     replicates,
     slope_of_draws,
 )
@@ -88,9 +88,8 @@ def contributions(
         uncertainty = variance * finite_draws_factor(h)
         asked = asked_of(first, second, members)
         slope = slope_of_draws(first, second, members)
-        size, parts = _size_of_draws(asked, error - uncertainty, given, n_bins, h)
-        of_parts = np.stack([labels.reshape(parts.shape[1], -1) for _, labels, _ in size])
-        without = replicates(first, second, members, parts, of_parts)
+        size = _size_of_draws(asked, error - uncertainty, given, n_bins, h)
+        without = replicates(first, second, members)
     else:
         uncertainty = variance if reported is None else reported
         asked = asked_of(first, second, rows, uncertainty)
@@ -116,15 +115,13 @@ def contributions(
 
 def _size_of_draws(
     asked: Asked, gap: np.ndarray, given: np.ndarray | None, n_bins: int, n_hypotheses: int
-) -> tuple[list[tuple[np.ndarray, np.ndarray, np.ndarray]], np.ndarray]:
-    """Return values, bins and inputs of each split, and the members compared in its parts."""
+) -> list[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+    """Return values, bins and inputs of each split."""
     if given is not None or n_hypotheses < 4:
         labels = np.zeros(len(gap), dtype=np.intp) if given is None else given
-        return [(gap, labels, np.arange(len(gap)))], np.ones((1, 1, n_hypotheses), dtype=bool)
-    parts = parts_of_draws(n_hypotheses)
+        return [(gap, labels, np.arange(len(gap)))]
     columns = (asked.key, asked.error - asked.uncertainty, asked.index)
-    size = []
-    for key, values, index in zip(*(np.split(x, len(parts)) for x in columns), strict=True):
-        labels = np.unique(quantile_bins(key, n_bins), return_inverse=True)[1]
-        size.append((values, labels, index))
-    return size, parts
+    return [
+        (values, np.unique(quantile_bins(key, n_bins), return_inverse=True)[1], index)
+        for key, values, index in zip(*(np.split(x, N_SPLITS) for x in columns), strict=True)
+    ]

@@ -160,35 +160,16 @@ class Replicates(NamedTuple):
     error: np.ndarray
     uncertainty: np.ndarray
     slope: tuple[np.ndarray, np.ndarray]  # numerator and denominator
-    size: np.ndarray
-    size_of_all: float
 
 
-def replicates(
-    first: np.ndarray,
-    second: np.ndarray,
-    rows: np.ndarray,
-    parts: np.ndarray,
-    bins: np.ndarray,
-) -> Replicates | None:
-    """Return the estimates without one block of members after another, or None of fewer than 3.
-
-    ``parts``, of shape (n_splits, n_parts, n_hypotheses), are the members whose mean and variance
-    are compared in the ``bins``, of shape (n_splits, n_parts, n), of a split.
-    """
+def replicates(first: np.ndarray, second: np.ndarray, rows: np.ndarray) -> Replicates | None:
+    """Return the estimates without one block of members after another, or None of fewer than 3."""
     n, h = rows.shape
     if h < 3:
         return None
     of_block = (np.arange(h) % min(h, MAX_BLOCKS))[:, None] == np.arange(min(h, MAX_BLOCKS))
     left = h - of_block.sum(axis=0)
     with_slope = left.min() >= 4
-    sizes = [
-        [
-            _SizeWithout(mask, of_block, labels, pair.max() + 1)
-            for mask, labels in zip(masks, pair, strict=True)
-        ]
-        for masks, pair in zip(parts, bins, strict=True)
-    ]
     prediction, _ = row_moments(rows)
     sums = np.zeros((4, len(left)))
     gram, cross = np.zeros((h, h)), np.zeros(h)
@@ -212,9 +193,6 @@ def replicates(
             fourths = p4 - 4 * shift * p3 + 6 * shift**2 * p2 - 3 * left * shift**4
             terms = _slope_terms(without, mean_error - shift, squares, cubes, fourths, left)
             sums[2:] += np.stack(terms).sum(axis=1) / n
-        for split in sizes:
-            for part in split:
-                part.add(block, centred, error, mean_error)
     slope = np.full((2, len(left)), np.nan)
     if with_slope:
         slope = sums[2:] - np.transpose(
@@ -223,8 +201,7 @@ def replicates(
                 for b in range(len(left))
             ]
         )
-    size = np.mean([_mean_square(split) for split in sizes], axis=0)
-    return Replicates(sums[0], sums[1], (slope[0], slope[1]), size[:-1], float(size[-1]))
+    return Replicates(sums[0], sums[1], (slope[0], slope[1]))
 
 
 def _without(cross: np.ndarray, gram: np.ndarray, out: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -235,47 +212,3 @@ def _without(cross: np.ndarray, gram: np.ndarray, out: np.ndarray) -> tuple[np.n
     of_error = -cross[out].sum() / n_left
     gram = gram - shift[:, None] - shift + square
     return (cross - of_error - shift + square)[~out], gram[np.ix_(~out, ~out)]
-
-
-class _SizeWithout:
-    """Sums in bins of v = q − V(1 + 1/n), without one block of members after another, or none."""
-
-    def __init__(
-        self, mask: np.ndarray, of_block: np.ndarray, labels: np.ndarray, n_bins: int
-    ) -> None:
-        none = np.zeros((len(mask), 1), dtype=bool)
-        self.out = np.concatenate([of_block, none], axis=1) & mask[:, None]
-        self.mask, self.labels = mask, labels
-        self.left = mask.sum() - self.out.sum(axis=0)
-        shape = n_bins, self.out.shape[1]
-        self.sums, self.squares = np.zeros(shape), np.zeros(shape)
-
-    def add(
-        self, block: slice, centred: np.ndarray, error: np.ndarray, mean_error: np.ndarray
-    ) -> None:
-        from scipy.sparse import csr_array
-
-        if self.left.min() < 2:
-            return
-        squared, inside = np.square(centred), self.mask[:, None] & ~self.out
-        shift = centred @ inside / self.left
-        variance = (squared @ inside - self.left * shift**2) / (self.left - 1)
-        v = error - 2 * mean_error * shift + shift**2 - variance * (1 + 1 / self.left)
-        labels = self.labels[block]
-        of_bin = csr_array(
-            (np.ones(len(labels)), (labels, np.arange(len(labels)))),
-            shape=(len(self.sums), len(labels)),
-        )
-        self.sums += of_bin @ v
-        self.squares += of_bin @ v**2
-
-
-def _mean_square(split: list[_SizeWithout]) -> np.ndarray:
-    """Return Σ w (E[v | bin])² from pairs of different rows, of all parts of a split."""
-    n = sum(np.bincount(part.labels, minlength=len(part.sums)) for part in split)
-    used = n > 1
-    if not used.any() or any(part.left.min() < 2 for part in split):
-        return np.full(split[0].out.shape[1], np.nan)
-    sums, squares = sum(part.sums for part in split), sum(part.squares for part in split)
-    of_pairs = (sums**2 - squares)[used] / (n[used, None] - 1)
-    return of_pairs.sum(axis=0) / n[used].sum()

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from epistemic_calibration.metrics._clusters import Estimate, ratio_of_means
+from epistemic_calibration.metrics._means import Estimate, ratio_of_means
 
 CONTROLS = ("product", "constant", "shuffled")
 

@@ -9,13 +9,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from epistemic_calibration.metrics._clusters import t_quantile
 from epistemic_calibration.metrics._groups import check_groups, group_sums
 from epistemic_calibration.metrics._label_counts import (
     check_inputs,
     label_moments,
     squared_error,
 )
+from epistemic_calibration.metrics._means import t_quantile
 from epistemic_calibration.metrics._members import (
     canonical_members,
     finite_draws_factor,

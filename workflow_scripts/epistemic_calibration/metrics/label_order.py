@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
-from epistemic_calibration.metrics._clusters import Estimate, mean_of_groups
 from epistemic_calibration.metrics._groups import check_groups
 from epistemic_calibration.metrics._label_counts import check_counts
+from epistemic_calibration.metrics._means import Estimate, mean_of_groups
 from epistemic_calibration.metrics._validation import (
     check_fraction,
     check_probabilities,

@@ -8,9 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from epistemic_calibration.metrics._clusters import Estimate, summary_line, t_quantile
+from epistemic_calibration.metrics._means import Estimate, summary_line, t_quantile
 from epistemic_calibration.metrics._members import Replicates
-from epistemic_calibration.metrics.corrected import CorrectedError
 
 
 @dataclass(frozen=True, repr=False)
@@ -23,15 +22,13 @@ class LawError:
 
     Attributes
     ----------
-    gap, share, slope, size_error : Estimate
-        As those of `SecondOrderError`. ``size_error`` is less what the members that happened
-        to be drawn add to it, so that it is smaller than there.
+    gap, share, slope : Estimate
+        As those of `SecondOrderError`.
     """
 
     gap: Estimate
     share: Estimate
     slope: Estimate
-    size_error: Estimate
 
     def __repr__(self) -> str:
         parts = (f"{name} {summary_line(value)}" for name, value in vars(self).items())
@@ -42,7 +39,6 @@ def law_error(
     gap: Estimate,
     share: Estimate,
     slope: Estimate,
-    size: CorrectedError,
     tasks: Sequence[Replicates | None],
 ) -> LawError | None:
     """Return the estimates with intervals for the law, or None where a task has no replicates.
@@ -51,9 +47,9 @@ def law_error(
     """
     if any(task is None for task in tasks) or len({len(task.error) for task in tasks}) > 1:
         return None
-    error, uncertainty, size_without = (
+    error, uncertainty = (
         np.mean([getattr(task, name) for task in tasks], axis=0)
-        for name in ("error", "uncertainty", "size")
+        for name in ("error", "uncertainty")
     )
     numerator, denominator = np.mean([task.slope for task in tasks], axis=0)
     level, n = gap.confidence_level, len(error)
@@ -72,12 +68,10 @@ def law_error(
         share = Estimate(share.estimate, scale, low, high, level)
     else:
         share = Estimate(share.estimate, share.standard_error, 0.0, math.inf, level)
-    bias = (n - 1) * float(size_without.mean() - np.mean([task.size_of_all for task in tasks]))
     return LawError(
-        gap=_around(gap, gap.estimate, t * _jackknife(error - uncertainty), -math.inf),
+        gap=_around(gap, t * _jackknife(error - uncertainty)),
         share=share,
-        slope=_around(slope, slope.estimate, t * _jackknife(slopes), -math.inf),
-        size_error=_around(size, size.estimate - bias, t * _jackknife(size_without), 0.0),
+        slope=_around(slope, t * _jackknife(slopes)),
     )
 
 
@@ -89,17 +83,12 @@ def _jackknife(without: np.ndarray) -> float:
     return math.sqrt((n - 1) / n * float(np.sum((without - without.mean()) ** 2)))
 
 
-def _around(
-    value: Estimate | CorrectedError, estimate: float, half: float, least: float
-) -> Estimate:
+def _around(value: Estimate, half: float) -> Estimate:
     """Return an interval as wide as that of ``value`` and ``half`` together."""
-    level = value.confidence_level
-    centre = max(value.estimate, least)
-    below = math.hypot(centre - value.ci_low, half)
-    above = math.hypot(value.ci_high - centre, half)
+    estimate, level = value.estimate, value.confidence_level
     scale = math.hypot(value.standard_error, half / 2)
     if math.isnan(estimate):
-        return Estimate(math.nan, scale, least, math.inf, level)
-    return Estimate(
-        estimate, scale, max(estimate - below, least), max(estimate, least) + above, level
-    )
+        return Estimate(math.nan, scale, -math.inf, math.inf, level)
+    low = estimate - math.hypot(estimate - value.ci_low, half)
+    high = estimate + math.hypot(value.ci_high - estimate, half)
+    return Estimate(estimate, scale, low, high, level)

@@ -14,13 +14,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from epistemic_calibration.metrics._clusters import (
+from epistemic_calibration.metrics._groups import check_groups
+from epistemic_calibration.metrics._means import (
     Estimate,
     mean_of_groups,
     ratio_of_means,
     summary_line,
 )
-from epistemic_calibration.metrics._groups import check_groups
 from epistemic_calibration.metrics._members import finite_draws_factor
 from epistemic_calibration.metrics._validation import (
     check_fraction,
@@ -101,7 +101,7 @@ def bounds_from_one_label(
         Number H of draws that EU is the variance (ddof 0) of, for c_H = (H + 1)/(H − 1); by
         default c_H = 1.
     groups : array-like of shape (n_samples,), optional
-        Clusters of inputs, as in :func:`second_order_error`.
+        Groups of inputs, as in :func:`second_order_error`.
     random_state : int, default 0
         Seed of the halves, where there are several references.
     confidence_level : float in (0, 1), default 0.95

@@ -17,9 +17,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from epistemic_calibration.metrics._classes import ClassSample
-from epistemic_calibration.metrics._clusters import Estimate, mean_of_groups, summary_line
 from epistemic_calibration.metrics._groups import check_groups
 from epistemic_calibration.metrics._label_counts import label_moments, squared_error
+from epistemic_calibration.metrics._means import Estimate, mean_of_groups, summary_line
 from epistemic_calibration.metrics._sample import Sample
 from epistemic_calibration.metrics._validation import (
     check_fraction,

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from epistemic_calibration.metrics._bins import Bins
-from epistemic_calibration.metrics._clusters import Estimate, mean_of_groups, summary_line
+from epistemic_calibration.metrics._means import Estimate, mean_of_groups, summary_line
 from epistemic_calibration.metrics._sample import Sample, as_sample
 from epistemic_calibration.metrics._validation import check_fraction
 from epistemic_calibration.metrics.binning import Binning

@@ -48,7 +48,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from epistemic_calibration.metrics._clusters import (
+from epistemic_calibration.metrics._contributions import Contributions, contributions
+from epistemic_calibration.metrics._groups import check_groups
+from epistemic_calibration.metrics._label_counts import LabelMoments, label_moments
+from epistemic_calibration.metrics._means import (
     Estimate,
     mean_of_groups,
     ratio_of_means,
@@ -56,9 +59,6 @@ from epistemic_calibration.metrics._clusters import (
     squares_of_means,
     summary_line,
 )
-from epistemic_calibration.metrics._contributions import Contributions, contributions
-from epistemic_calibration.metrics._groups import check_groups
-from epistemic_calibration.metrics._label_counts import LabelMoments, label_moments
 from epistemic_calibration.metrics._validation import check_fraction, check_probabilities
 from epistemic_calibration.metrics.binning import Binning
 from epistemic_calibration.metrics.corrected import CorrectedError
@@ -181,7 +181,7 @@ def second_order_error(
         Bins for all three, which must not depend on labels. For draws, nor should they depend
         on these draws: bins of their own EU make a right EU seem wrong.
     groups : array-like of shape (n_samples,), optional
-        Clusters of inputs that are not independent, such as those which the same people
+        Groups of inputs that are not independent, such as those which the same people
         labelled, or copies of an image. By default every input is one of its own.
     random_state : int, default 0
         Seed of K-means.
@@ -430,7 +430,7 @@ def summarize(
         aleatoric=mean_of_groups(mean("noise"), groups, level, least=0.0),
         dropped_mass=float(1 - kept.mean()),
         n_samples=len(error),
-        law=law_error(gap, share, slope, size, [task.replicates for task in tasks]),
+        law=law_error(gap, share, slope, [task.replicates for task in tasks]),
     )
 
 

@@ -199,23 +199,10 @@ def rows_of_all_tasks(
 ) -> Iterator[dict[str, Any]]:
     """Yield what is estimated of all tasks of a data set together, one row per metric.
 
-    Parameters
-    ----------
-    summaries : sequence over tasks, of mappings
-        `Scorer.summaries` of each; sample n of every task is the same image.
-    settings : mapping
-        As in `Scorer`.
-
-    Yields
-    ------
-    dict
-        As `Scorer.rows` does, with n_hypotheses None and the scope "all_tasks", or "bin" and
-        the number of the bin for what is of one bin of all tasks.
-
-    Raises
-    ------
-    ValueError
-        If the tasks differ in their number of samples.
+    ``summaries`` are the `Scorer.summaries` of each task; sample n of every task is the same image.
+    Rows are as those of `Scorer.rows`, with n_hypotheses None and the scope "all_tasks", or "bin"
+    and the number of the bin for what is of one bin of all tasks. A ValueError says that the tasks
+    differ in their number of samples.
     """
     for name, family in _OF_ALL_TASKS.items():
         of_family = [of_task[name] for of_task in summaries]
@@ -231,24 +218,8 @@ def rows_of_methods(
 ) -> Iterator[dict[str, Any]]:
     """Yield what is estimated of each method beside all others, one row per method and metric.
 
-    Parameters
-    ----------
-    y_true : sequence over tasks, of arrays of shape (n_samples,)
-        Labels in {0, 1}.
-    compared : mapping of str to mapping
-        By method: the arrays of `Scorer.compared`, each of shape (n_tasks, n_samples).
-    settings : mapping
-        As in `Scorer`.
-
-    Yields
-    ------
-    dict
-        As `rows_of_all_tasks` does, and method.
-
-    Raises
-    ------
-    ValueError
-        If the methods differ in their numbers of tasks or samples.
+    ``y_true`` are labels of each task, ``compared`` by method the arrays of `Scorer.compared`, each
+    of shape (n_tasks, n_samples). Rows are as those of `rows_of_all_tasks`, and method.
     """
     for method, row in bounds.rows_of_methods(y_true, compared, settings):
         yield {"method": method, **_tidy(row, "all_tasks", None)}

@@ -93,34 +93,18 @@ def curve_rows(curves: Mapping[str, np.ndarray]) -> Iterator[Row]:
 
 @dataclass(frozen=True)
 class Inputs:
-    """What the families score.
+    """What the families score; all arrays are of shape (n_samples,)."""
 
-    Attributes
-    ----------
-    sample : Sample
-        Labels and hypotheses, with the uncertainty that the method reports.
-    prediction : ndarray of shape (n_samples,)
-        The method's own prediction, or the mean of the hypotheses.
-    corrected_bins : ndarray of int, shape (n_samples,)
-        Bins of the corrected error.
-    settings : mapping
-        The ``scores`` block of the configuration.
-    n_positive, n_labels : ndarray of int, shape (n_samples,), or None
-        Several labels per input: how many of how many are positive.
-    classes : ndarray of shape (n_samples,), or None
-        The class of each input, of which the label says whether it is the task's.
-    exchangeable : bool
-        Whether the hypotheses are draws, as in `metrics.second_order_error`.
-    """
-
-    sample: Sample
-    prediction: np.ndarray
+    sample: Sample  # with the uncertainty that the method reports
+    prediction: np.ndarray  # the method's own, or the mean of the hypotheses
     corrected_bins: np.ndarray
-    settings: Mapping[str, Any]
+    settings: Mapping[str, Any]  # the ``scores`` block of the configuration
+    #: Several labels per input: how many of how many are positive.
     n_positive: np.ndarray | None = None
     n_labels: np.ndarray | None = None
+    #: The class of each input, of which the label says whether it is the task's.
     classes: np.ndarray | None = None
-    exchangeable: bool = True
+    exchangeable: bool = True  # whether the hypotheses are draws
     #: What a family has worked out and needs again, by a name of its own.
     kept: dict[str, Any] = field(default_factory=dict)
 

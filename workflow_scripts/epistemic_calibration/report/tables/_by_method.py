@@ -31,7 +31,7 @@ def ranked_table(
     """Return one row per method with the metrics of a table, ranked by EECE.
 
     Rows are by increasing mean EECE, methods without one last; controls stand where they fall and
-    have no rank. ``table`` is a name of ``scoring.TABLE_METRICS``, ``notes`` stand before the missing
+    have no rank. ``table`` is a name of ``scoring.TABLE_METRICS``, ``notes`` stand before missing
     cells; ``cells`` is as returned by `method_cells`.
     """
     import pandas as pd
