@@ -1,5 +1,4 @@
 import itertools
-import math
 import re
 from types import SimpleNamespace
 
@@ -189,31 +188,6 @@ def test_scores_are_those_of_direct_calls(reported, prediction, change):
     found = values_of(given, settings)
     # To the last bit, and in this order.
     assert list(found.items()) == list(expected_values(given, settings).items())
-
-
-def test_scores_by_hand():
-    # Two kinds of input, each with its own bin: predictions 1/4 and 3/4, hypotheses ± 1/4.
-    hypotheses = np.repeat([[0.0, 0.5], [0.5, 1.0]], 8, axis=0)
-    y_true = np.array([1] * 4 + [0] * 4 + [1] * 8)
-    settings = SETTINGS | {"recalibration": False, "n_bins": 2, "corrected_n_bins": 4}
-    values = values_of({"y_true": y_true, "hypotheses": hypotheses}, settings)
-    assert values["accuracy"] == 12 / 16
-    assert values["brier"] == pytest.approx((4 * 0.75**2 + 12 * 0.25**2) / 16)
-    assert values["log_loss"] == pytest.approx(-(4 * math.log(0.25) + 12 * math.log(0.75)) / 16)
-    # Of 12 positives and 4 negatives, 8 · 4 pairs are in order and 4 · 4 are tied.
-    assert values["auroc"] == pytest.approx((32 + 16 / 2) / 48)
-    assert values["ece"] == pytest.approx(0.25)
-    assert values["mean_epistemic_uncertainty"] == pytest.approx(1 / 16)
-    # In both bins (acc − conf_j)² is 1/4 and 0, of mean 1/8, less the variance 1/16.
-    assert values["eece"] == pytest.approx(1 / 16)
-    assert values["eece_calibration"] == pytest.approx(1 / 16)
-    assert values["eece_dispersion"] == pytest.approx(0)
-    assert values["eece_noise_floor"] == pytest.approx(2 * 3 / 16 / 16)
-    # Pairs in the first bin: ((Σe)² − Σe²)/56 with Σe = 2, Σe² = 4·9/16 + 4/16.
-    first = (2**2 - (4 * 9 / 16 + 4 / 16)) / 56
-    assert values["tece_corrected"] == pytest.approx((first + 1 / 16) / 2)
-    assert values["tece_noise_floor"] == pytest.approx(3 / 16 / 8)
-    assert values["tece_dropped_mass"] == 0
 
 
 #: Scored only of inputs with several labels each.

@@ -55,22 +55,6 @@ def test_ties_are_the_mean_of_all_their_orders():
     assert found.kept_error_90.estimate == pytest.approx(np.mean(kept), abs=4e-3)
 
 
-def test_the_order_of_rows_does_not_matter():
-    rng = np.random.default_rng(1)
-    errors, uncertainty, doubt = rng.random(200) < 0.2, rng.integers(0, 5, 200), rng.random(200)
-    order = rng.permutation(200)
-    first, second = (
-        ranked(errors, uncertainty, doubt),
-        ranked(errors[order], uncertainty[order], doubt[order]),
-    )
-    for part in ("by_uncertainty", "difference"):
-        for name in ("kept_error_90", "kept_error_50", "aurc", "auroc_of_errors"):
-            a, b = (getattr(getattr(r, part), name) for r in (first, second))
-            np.testing.assert_allclose(
-                [a.estimate, a.ci_low, a.ci_high], [b.estimate, b.ci_low, b.ci_high], rtol=1e-9
-            )
-
-
 def test_errors_kept_by_hand():
     # Of ten, the two of largest uncertainty are wrong, and one of the other eight.
     errors = np.array([0, 0, 0, 1, 0, 0, 0, 0, 1, 1])

@@ -58,11 +58,9 @@ def test_by_default_it_is_the_corrected_error(binning):
     assert error.lower == error.signed
     assert error.signed.estimate == corrected.estimate
     # A variance that was rounded to 32 bits is the variance.
-    rounded = rows.var(axis=1).astype(np.float32)
     again = metrics.reported_uncertainty_error(
-        y, rows, epistemic_uncertainty=rounded, binning=binning
+        y, rows, epistemic_uncertainty=rows.var(axis=1).astype(np.float32), binning=binning
     )
-    assert dataclasses.asdict(again.calibration) == expected
     assert again.lower.estimate == pytest.approx(error.lower.estimate, abs=1e-7)
 
 
@@ -88,16 +86,6 @@ def test_bounds_and_estimates_against_the_truth(name, error):
         # Which the errors of the hypotheses alone do not show.
         assert found.calibration.estimate < 0.5 * tece or error > 0
     assert found.binned > 0.8 * tece
-
-
-def test_uncertainty_of_the_wrong_inputs_is_seen_although_right_on_average():
-    y, rows, _ = draw(4000)
-    found = metrics.reported_uncertainty_error(
-        y, rows, epistemic_uncertainty=reports(rows)["shuffled"]
-    )
-    assert found.reporting.ci_low < 1e-12 < found.reporting.ci_high
-    assert found.signed.ci_low < 0 < found.signed.ci_high
-    assert found.lower.ci_low > 0.005
 
 
 def test_intervals_cover_as_often_as_they_say():
