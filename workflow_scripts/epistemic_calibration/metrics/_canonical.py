@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -11,14 +11,9 @@ from epistemic_calibration.metrics._bins import hidden_variance
 from epistemic_calibration.metrics._classes import ClassSample
 from epistemic_calibration.metrics._groups import GroupedBins, form_of_pairs, group_sums
 from epistemic_calibration.metrics._interval import smallest_detectable
-from epistemic_calibration.metrics._validation import BLOCK_SIZE
 from epistemic_calibration.metrics._within_bins import NO_GAIN, Gain
 from epistemic_calibration.metrics.calibration_tests import HypothesisTest
 from epistemic_calibration.metrics.corrected import CorrectedError, result_of_form
-
-if TYPE_CHECKING:
-    from scipy.sparse import csr_array
-
 
 #: Bins times classes whose products of pairs are kept in memory.
 _MAX_CELLS = 6000
@@ -159,6 +154,8 @@ def _over_groups(
     A group may have samples in several bins, and its errors of the classes depend on each other:
     every bin and class is a column of one form.
     """
+    from scipy.sparse import hstack
+
     n_groups, n_bins = int(groups.max()) + 1, len(np.unique(labels))
     if n_bins * sample.n_classes > _MAX_CELLS:
         raise ValueError(
@@ -173,9 +170,11 @@ def _over_groups(
     shares = b.w / b.pairs
     cells = b.of_bin, b.of_group, n_groups, len(b.n)
     # Column c·n_bins + u is of class c in bin u.
-    residuals = _side_by_side([group_sums(task.residual, *cells) for task in classes])
+    residuals = hstack([group_sums(task.residual, *cells) for task in classes], format="csr")
     factor = 2 * shares[b.of_bin] * (b.n[b.of_bin] - b.size)
-    influence = _side_by_side([group_sums(factor * task.residual, *cells) for task in classes])
+    influence = hstack(
+        [group_sums(factor * task.residual, *cells) for task in classes], format="csr"
+    )
     products, variance_at_zero, third_cumulant = form_of_pairs(
         residuals, np.tile(shares, n_classes)
     )
@@ -209,12 +208,6 @@ def _over_groups(
         n_bins=len(b.n),
         level=level,
     )
-
-
-def _side_by_side(matrices: list[csr_array]) -> csr_array:
-    from scipy.sparse import hstack
-
-    return hstack(matrices, format="csr")
 
 
 def canonical_flip_test(
@@ -282,21 +275,13 @@ def canonical_redraw_test(
         return float(of_bins @ (1 / divisor) - squares[row, drawn].sum())
 
     seen = statistic(y)
-    # P(Y >= c) in column c, padded by 0; two classes then are drawn as in the test of one.
-    half = 1 << ((n_classes - 1).bit_length() - 1)
-    at_least = np.zeros((n_samples, 2 * half))
-    at_least[:, 1:n_classes] = np.cumsum(mean[:, :0:-1], axis=1)[:, ::-1]
+    # P(Y >= c) for c >= 1; two classes then are drawn as in the test of one.
+    at_least = np.cumsum(mean[:, :0:-1], axis=1)[:, ::-1]
     generator = np.random.default_rng(seed)
     n_larger = 0
     # Equal labels must count as equal although sums are rounded, and terms cancel.
     rounding = 1e-12 * max(abs(seen), float(squares[row, y].sum()))
-    step = max(1, BLOCK_SIZE // n_samples)
-    for start in range(0, n_resamples, step):
-        uniform = generator.random((min(step, n_resamples - start), n_samples))
-        drawn = np.zeros(uniform.shape, dtype=np.intp)
-        jump = half
-        while jump:
-            drawn += jump * (uniform < at_least[row, drawn + jump])
-            jump //= 2
-        n_larger += sum(statistic(labels_) >= seen - rounding for labels_ in drawn)
+    for _ in range(n_resamples):
+        drawn = (generator.random(n_samples)[:, None] < at_least).sum(axis=1)
+        n_larger += statistic(drawn) >= seen - rounding
     return HypothesisTest(seen, (1 + n_larger) / (n_resamples + 1))

@@ -9,7 +9,7 @@ For any c that does not depend on the labels,
 so that at c = Δ, where it is called q below, it shows without bias how large the squared error of
 a method is, which one label per input cannot. A method is calibrated of second order if p*, given
 the hypotheses at x, is distributed as they are (Johnson et al., 2024; Ahdritz et al., 2025;
-Ciosek et al., 2026); then E[(p* − Δ)²] is what EU says.
+Ciosek et al., 2026, arXiv 2605.07808); then E[(p* − Δ)²] is what EU says.
 
 **H draws are not the law.** Where the hypotheses are H independent draws from the law that a
 method means (posterior samples, dropout passes, networks), calibration makes p* one more draw,
@@ -30,11 +30,6 @@ the law: only a test (:func:`second_order_test`), since there is but one p*.
 themselves (:func:`counts_of_first_labels` takes the first two), and the labels of an input must be
 independent given x, of people drawn anew for each input. If the same five people label everything,
 p* is the law of these five people: no interval says how far it is from that of others.
-
-References
-----------
-Johnson et al. 2024, arXiv 2402.08733 · Ahdritz et al. 2025, arXiv 2412.18808 · Ciosek et al.
-2026, arXiv 2605.07808
 """
 
 from __future__ import annotations
