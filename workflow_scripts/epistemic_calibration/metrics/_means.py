@@ -194,16 +194,8 @@ def squares_of_means(
     (n_u − n_gu) S_gu is added.
     """
     offsets = np.cumsum([0] + [labels.max() + 1 for _, labels, _ in parts])
-    values, labels, groups = (
-        np.concatenate(arrays)
-        for arrays in zip(
-            *(
-                (v, of_bin + start, g)
-                for (v, of_bin, g), start in zip(parts, offsets, strict=False)
-            ),
-            strict=True,
-        )
-    )
+    values, labels, groups = map(np.concatenate, zip(*parts, strict=True))
+    labels = labels + np.repeat(offsets[:-1], [len(of_bin) for _, of_bin, _ in parts])
     n_groups, n_bins = int(groups.max()) + 1, int(offsets[-1])
     part = np.searchsorted(offsets, np.arange(n_bins), side="right") - 1
 
