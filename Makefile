@@ -56,7 +56,7 @@ bench: $(READY_DEV) ## time the workflow against a plain script (FULL=1: the ful
 	$(BIN)/python benchmarks/scaling.py --cores $(CORES)
 
 validate: $(READY_DEV) ## run the simulations behind what the docs claim, quickly
-	$(BIN)/python validation/run.py --quick --output build/validation
+	$(BIN)/python validation/run.py --quick
 
 test: $(READY_DEV) ## run every test that can run on this machine
 	$(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder

@@ -31,8 +31,8 @@ class Study:
         estimated, known exactly.
     claimed : mapping from str to (float, float)
         Within which the mean or share of a measure is; measures without are only reported.
-    draws, quick : int
-        Draws of a scenario in full and in a quick run. The first ones are the same.
+    draws : int
+        Of each scenario; a quick run has the first tenth of them.
     """
 
     name: str
@@ -40,11 +40,10 @@ class Study:
     scenarios: Mapping[str, Draw]
     claimed: Mapping[str, tuple[float, float]]
     draws: int
-    quick: int
 
     def rows(self, *, quick: bool) -> Iterator[dict[str, object]]:
         """Yield a row for each measure of each scenario."""
-        n = self.quick if quick else self.draws
+        n = max(self.draws // 10, 4) if quick else self.draws
         for scenario, draw in self.scenarios.items():
             measures: dict[str, list[float]] = {}
             for k in range(n):
@@ -53,6 +52,9 @@ class Study:
             truth = float(np.mean(measures.pop("truth", [np.nan])))
             for name, values in measures.items():
                 low, high = self.claimed.get(name, (-np.inf, np.inf))
+                values = np.asarray(values)
+                # What a draw has no value of (a share of nothing) is left out.
+                values = values[~np.isnan(values)] if values.dtype != bool else values
                 yield {
                     "study": self.name,
                     "claim": self.claim,
@@ -62,8 +64,9 @@ class Study:
                     "value": float(np.mean(values)),
                     "claimed_low": low,
                     "claimed_high": high,
-                    "holds": _holds(np.asarray(values), low, high),
+                    "holds": _holds(values, low, high),
                     "draws": len(values),
+                    "percent": values.dtype == bool,
                 }
 
 

@@ -16,11 +16,23 @@ import numpy as np
 import pandas as pd
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "workflow_scripts"))
-sys.path.insert(0, str(Path(__file__).parent))
-
-from negative_checks import load
 
 from epistemic_calibration import metrics
+
+
+def load(folder, method):
+    """Return counts, labels, and the hypotheses by class; none if the method reports its own EU."""
+    with np.load(folder / "label_counts.npz") as file:
+        counts, names = file["label_counts"], file["class_names"]
+    with np.load(folder / "labels.npz") as file:
+        labels = file["y_test"]
+    hypotheses = []
+    for name in names:
+        with np.load(folder / "seed0" / "hypotheses" / method / f"{name}.npz") as file:
+            if "epistemic_uncertainty" in file:
+                return counts, labels, None
+            hypotheses.append(file["hypotheses"])
+    return counts, labels, hypotheses
 
 
 def by_single_labels(y, hypotheses, others):
@@ -44,8 +56,8 @@ def by_single_labels(y, hypotheses, others):
 
 def rows_of(folder, method):
     """Yield a row for the hypotheses as they are, and for each recalibration."""
-    counts, labels, hypotheses, reported = load(folder, method)
-    if reported is not None:
+    counts, labels, hypotheses = load(folder, method)
+    if hypotheses is None:
         return
     fitted_on = np.random.default_rng(0).permutation(len(labels)) < len(labels) // 2
     n_labels = counts.sum(axis=1)

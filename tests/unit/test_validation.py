@@ -25,9 +25,13 @@ def run(code):
 def test_every_study_that_the_docs_name_is_there():
     names = set(run("import run; print('\\n'.join(run.STUDIES))").splitlines())
     docs = (ROOT / "docs" / "validation.md").read_text("utf-8")
-    named = {*re.findall(r"\| `([^`]+)` \|$", docs, re.M), *re.findall(r"study `([^`]+)`", docs)}
-    assert len(named) >= 5
-    assert named <= names
+    cells = "".join(re.findall(r"\|([^|]*)\|$", docs, re.M))
+    named = {*re.findall(r"`([^`]+)`", cells), *re.findall(r"study `([^`]+)`", docs)}
+    assert named == names
+    numbers = (ROOT / "docs" / "validation_numbers.md").read_text("utf-8")
+    assert {name.lower() for name in re.findall(r"(?m)^## (.*)$", numbers)} == {
+        name.lower() for name in names
+    }
 
 
 STUDY = """
@@ -39,7 +43,7 @@ def draw(rng):
     return {"truth": 3.0, "estimate": x, "covers": bool(abs(x - 3) < 1.96), "never": False}
 
 claimed = {"estimate": (2.9, 3.1), "covers": (0.93, 0.97), "never": (0.05, 1)}
-run.STUDIES = {"normal": Study("normal", "A sentence.", {"one": draw}, claimed, 2000, 200)}
+run.STUDIES = {"normal": Study("normal", "A sentence.", {"one": draw}, claimed, 2000)}
 sys.argv = ["run.py", "--quick", "--only", "normal", "--output", OUTPUT]
 print(run.main())
 """
@@ -56,5 +60,6 @@ def test_the_table_says_what_holds(tmp_path):
     # A mean and a share of 200 draws.
     assert table.loc["estimate", "value"] == pytest.approx(3, abs=4 / 200**0.5)
     text = (tmp_path / "claims.md").read_text(encoding="utf-8")
-    assert "## normal\n\nA sentence.\n\nClaimed: estimate: 2.9 to 3.1" in text
-    assert "**Does not hold:** one, never: 0." in text
+    assert "## Normal\n\nA sentence.\n\n| scenario | estimate | covers | never |" in text
+    assert "| *claimed* | 2.9 to 3.1 | 93 to 97 % | 5 to 100 % |" in text
+    assert "**Does not hold:** one, never: 0 %." in text
