@@ -95,11 +95,13 @@ def test_sentences_about_the_forest_of_the_readme_are_those_it_prints(tmp_path):
         assert said in cited
 
 
-@pytest.mark.parametrize("name", ["2_several_classes", "3_several_labels"])
-def test_percentages_in_a_tutorial_are_printed_by_it(name, tmp_path):
+@pytest.mark.parametrize("name", ["2_several_classes", "3_several_labels", "4_repair"])
+def test_percentages_in_and_about_a_tutorial_are_printed_by_it(name, tmp_path):
     code = (ROOT / "examples" / "tutorials" / f"{name}.py").read_text()
-    said = re.findall(rf"{NUMBER} %", "".join(re.findall(r"(?m)^# .*", code)).replace("# %%", ""))
+    page = (ROOT / "docs" / "read_your_result.md").read_text().replace("\n", " ")
+    text = "".join(re.findall(r"(?m)^# [^%].*", code) + re.findall(rf"{name}\.py`[^.]*", page))
     printed = run(f"import matplotlib; matplotlib.use('agg')\n{code}", tmp_path)
+    said = re.findall(rf"{NUMBER} %", text)
     assert said and [n for n in said if n not in printed.replace(".0 %", " %")] == []
 
 
