@@ -154,7 +154,7 @@ STUDIES = (
             for n, k in ((2000, 3),)
         },
         {"share after": (0.85, 1.15)},
-        draws=30,
+        draws=20,
     ),
     Study(
         "recalibration",
@@ -165,7 +165,7 @@ STUDIES = (
             for name in ("calibrated", "mean", "dependent", "shape")
         },
         {"TECE added": (-1, 1e-4)},
-        draws=30,
+        draws=20,
     ),
     Study(
         "reported uncertainty",
@@ -179,6 +179,6 @@ STUDIES = (
             for report in ("variance", "0", "10 × variance", "1/6")
         },
         {"signed covers": (0.9, 1), "lower limit above TECE": (0, 0.05)},
-        draws=50,
+        draws=20,
     ),
 )

@@ -338,21 +338,21 @@ STUDIES = (
             )
         },
         {},
-        draws=100,
+        draws=50,
     ),
     Study(
         "few hypotheses",
         "c_H = (H + 1)/(H − 1) makes the share right for any number of draws from a law.",
         {f"{h} hypotheses": partial(finite, name="right", h=h) for h in (2, 5, 20)},
         {"share": (0.97, 1.03)},
-        draws=60,
+        draws=30,
     ),
     Study(
         "size over tasks",
         "The interval of the mean gap over ten tasks that share their inputs covers it.",
         {f"spread × {scale}": partial(ten_tasks, scale=scale) for scale in (1.0, 0.6)},
         {"gap covers": _RIGHT},
-        draws=60,
+        draws=20,
     ),
     Study(
         "bounds from one label",
@@ -372,6 +372,6 @@ STUDIES = (
         "it varies in, and the test rejects a right law in 5 % of draws at most.",
         {f"{d} directions": partial(law_of_functions, directions=d) for d in (2, 10, 50, 500)},
         {"gap covers, the law": _RIGHT, "share covers, the law": _RIGHT, "rejected": (0, 0.06)},
-        draws=60,
+        draws=30,
     ),
 )

@@ -105,7 +105,7 @@ def _study(name: str, claim: str, scenarios: tuple[str, ...], claimed: dict) -> 
             for c in (3, 10)
         },
         claimed,
-        draws=40,
+        draws=20,
     )
 
 

@@ -26,7 +26,7 @@ result = evaluate(y[900:], hypotheses)
 print(result)
 
 # %%
-# The forest claims 67 % where it is right in 92 %: it is far too cautious. Such an error of the mean
-# is the easiest to repair.
+# The forest claims 67 % where it is right in 92 %: it is far too cautious. Such an error of the
+# mean is the easiest to repair.
 
 figure = result.plot()
