@@ -28,10 +28,16 @@ def python_of(path):
     ]
 
 
-def blocks(path):
-    """Yield every Python block of a page, and what it is said to print, as parameters."""
-    for heading, code, output in python_of(ROOT / path):
-        yield pytest.param(code, output, id=f"{path}: {heading}")
+#: Runs each block with names of its own, in a process that imports the heavy libraries once.
+EACH = """
+import contextlib, io, json, sys
+printed = []
+for heading, code, _ in json.load(sys.stdin):
+    with contextlib.redirect_stdout(io.StringIO()) as output:
+        exec(compile(code, heading, "exec"), {"__name__": "__main__"})
+    printed.append(output.getvalue())
+print(json.dumps(printed))
+"""
 
 
 def run(code, folder, given=None):
@@ -59,16 +65,17 @@ def check_output(printed, shown):
             assert abs(a - b) < 1.01 * last, (is_, said)
 
 
-ALONE = ("docs/index.md", "docs/models.md", "docs/why_not_eece.md", "README.md")
-
-
-@pytest.mark.parametrize(("code", "output"), [block for page in ALONE for block in blocks(page)])
-def test_blocks_run_by_themselves_and_print_what_is_shown(code, output, tmp_path):
-    printed = run(code, tmp_path)
-    if output:
-        check_output(printed, output)
-    elif "print(evaluate(" in code:
-        assert printed.startswith("Evaluation of ")
+@pytest.mark.parametrize(
+    "page", ["docs/index.md", "docs/models.md", "docs/why_not_eece.md", "README.md"]
+)
+def test_blocks_run_by_themselves_and_print_what_is_shown(page, tmp_path):
+    blocks = python_of(ROOT / page)
+    all_printed = json.loads(run(EACH, tmp_path, json.dumps(blocks)))
+    for (heading, code, output), printed in zip(blocks, all_printed, strict=True):
+        if output:
+            check_output(printed, output)
+        elif "print(evaluate(" in code:
+            assert printed.startswith("Evaluation of "), heading
 
 
 def test_what_to_do_with_a_result_runs_from_top_to_bottom(tmp_path):
