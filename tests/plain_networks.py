@@ -4,7 +4,8 @@ import numpy as np
 import torch
 from torch import nn
 
-from epistemic_calibration.methods.kernels.minibatches import bit_generator, initial_weights
+from epistemic_calibration.methods.kernels.minibatches import bit_generator
+from epistemic_calibration.methods.kernels.networks import initial_weights
 
 
 class PlainNetwork:

@@ -19,7 +19,6 @@ NETWORK_METHODS = [
     "laplace",
     "evidential",
     "swag",
-    "batch_ensemble",
 ]
 #: How many hypotheses each has by default.
 N_HYPOTHESES = {
@@ -27,7 +26,6 @@ N_HYPOTHESES = {
     "deep_ensemble": 10,
     "label_shuffled_ensemble": 10,
     "swag": 30,
-    "batch_ensemble": 4,
 }
 FAST = {
     "hidden_sizes": [10, 5],

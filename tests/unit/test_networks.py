@@ -16,12 +16,17 @@ from epistemic_calibration.methods.kernels import networks as engine
 from epistemic_calibration.methods.kernels import prediction
 from epistemic_calibration.methods.kernels.masks import DropConnect, Dropout, Masks
 from epistemic_calibration.methods.kernels.minibatches import (
+    LockStepTraining,
     bit_generator,
     cross_entropy,
+    padded_rows,
+    with_constant,
+)
+from epistemic_calibration.methods.kernels.networks import (
     initial_weights,
+    train_networks,
     training_mode,
 )
-from epistemic_calibration.methods.kernels.networks import train_networks
 from epistemic_calibration.methods.kernels.prediction import (
     dropconnect_hypotheses,
     dropout_hypotheses,
@@ -55,10 +60,8 @@ def lock_step(X, labels, *, hidden_sizes=(7, 5), batch_size=32, noise=None, seed
     weights = [
         np.stack(w) for w in zip(*(initial_weights(layer_sizes, s) for s in seeds), strict=True)
     ]
-    return engine._LockStepTraining(
-        engine._with_constant(
-            torch.from_numpy(X), engine._padded_rows(layer_sizes[0] + 1, layer_sizes[1])
-        ),
+    return LockStepTraining(
+        with_constant(torch.from_numpy(X), padded_rows(layer_sizes[0] + 1, layer_sizes[1])),
         labels,
         weights,
         seeds=list(seeds),

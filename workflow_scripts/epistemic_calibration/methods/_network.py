@@ -16,7 +16,7 @@ from epistemic_calibration.seeds import derive_seed
 if TYPE_CHECKING:
     from epistemic_calibration.latents._neighbors import Neighbors
     from epistemic_calibration.methods.kernels.masks import DropConnect, Dropout
-    from epistemic_calibration.methods.kernels.minibatches import Networks
+    from epistemic_calibration.methods.kernels.networks import Networks
 
 #: Largest probability of a mask's zero: above, hardly anything is left to train.
 MAX_DROP_PROBABILITY = 0.99

@@ -12,7 +12,7 @@ from epistemic_calibration.parameters import parameter
 from epistemic_calibration.seeds import derive_seed
 
 if TYPE_CHECKING:
-    from epistemic_calibration.methods.kernels.minibatches import Networks
+    from epistemic_calibration.methods.kernels.networks import Networks
 
 
 @dataclass(kw_only=True, eq=False)

@@ -12,7 +12,7 @@ from epistemic_calibration.parameters import parameter
 from epistemic_calibration.seeds import derive_seed
 
 if TYPE_CHECKING:
-    from epistemic_calibration.methods.kernels.minibatches import Networks
+    from epistemic_calibration.methods.kernels.networks import Networks
 
 
 @dataclass(frozen=True)
@@ -129,7 +129,7 @@ class SWAG(NetworkMethod):
 
     def sample_hypotheses(self, X: np.ndarray) -> np.ndarray:
         """Return each draw's probabilities, shape (n_samples, n_hypotheses)."""
-        from epistemic_calibration.methods.kernels.minibatches import Networks
+        from epistemic_calibration.methods.kernels.networks import Networks
         from epistemic_calibration.methods.kernels.prediction import predict_proba
 
         rng = np.random.default_rng(derive_seed(self.random_state, "weights"))

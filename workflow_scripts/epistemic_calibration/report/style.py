@@ -42,7 +42,6 @@ _PAPER_MARKERS = ("X", "o", "s", "P", "D", "^", "v", "<", ">")
 
 # Outlines of markers that matplotlib has no letter for.
 _HOUSE = ((-1, -1), (1, -1), (1, 0.2), (0, 1), (-1, 0.2), (-1, -1))
-_BOW_TIE = ((-1, -0.8), (-1, 0.8), (1, -0.8), (1, 0.8), (-1, -0.8))
 _HOURGLASS = ((-0.8, -1), (0.8, -1), (-0.8, 1), (0.8, 1), (-0.8, -1))
 _DART = ((-1, -1), (0, -0.5), (1, -1), (0, 1), (-1, -1))
 _TRAPEZIUM = ((-1, -0.7), (1, -0.7), (0.4, 0.7), (-0.4, 0.7), (-1, -0.7))
@@ -60,7 +59,6 @@ _CONTROLS = {
 # deuteranopia, of those that stand out from white and are neither black nor grey.
 _EXTENDED = {
     "gradient_boosting_ensemble": ("#807800", "d"),
-    "batch_ensemble": ("#5577FF", _BOW_TIE),
     "evidential": ("#AA0011", (4, 1, 0)),
     "swag": ("#0030F2", _HOURGLASS),
     "gaussian_process": ("#552266", _DART),

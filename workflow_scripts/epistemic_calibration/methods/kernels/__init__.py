@@ -2,10 +2,10 @@
 
 What they gain on one core, and what holds them to the library's numbers:
 
-- `networks`, `batch_ensembles`: networks that take their steps together, against a module of
-  PyTorch and its optimiser for each network: 12 × and 8 × (1,200 × 64, minibatches of 32), since
-  a step of one network is mostly calls of the library. `test_networks.py` and
-  `test_method_batch_ensemble.py` hold gradients to autograd and training to a plain loop.
+- `networks`, `minibatches`: networks that take their steps together, against a module of PyTorch
+  and its optimiser for each network: 12 × (1,200 × 64, minibatches of 32), since a step of one
+  network is mostly calls of the library. `test_networks.py` holds gradients to autograd and
+  training to a plain loop.
 - `evidential_loss`, `minibatches.cross_entropy`: losses with their gradients, against autograd:
   1.2 × of a whole step. `test_method_evidential.py` holds them to autograd.
 - `trees`: trees grown on ranks, against scikit-learn's `RandomForestClassifier`: 13 ×

@@ -1,26 +1,23 @@
-"""What networks that are trained together share: seeds, groups, minibatches, steps of Adam."""
+"""Networks that take their minibatch steps together: their arrays, order of samples and steps."""
 
 from __future__ import annotations
 
-import contextlib
-import itertools
 import logging
 import math
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import torch
 from torch.optim.adam import adam
+from torch.optim.sgd import sgd
+
+from epistemic_calibration.methods.kernels.masks import DropConnect, Dropout, Masks
 
 logger = logging.getLogger("epistemic_calibration")
 
-#: Weights, gradients, Adam's two moments and masks of the networks trained together, in bytes:
-#: they are read at each step, and should stay in the processor's cache beside the data.
-_GROUP_BYTES = {"cpu": 4 * 2**20, "cuda": 2**30}
 #: Floats that one iteration of vectorised code handles, AVX-512 included; twice a cache line.
-ALIGNMENT = 32
+_ALIGNMENT = 32
 
 #: What networks minimise the mean of. Given the logits of the classes 0 and 1 (..., 2), the
 #: labels in {0, 1} (...) and the epoch, counted from 1, it returns the losses of the samples
@@ -39,91 +36,33 @@ def cross_entropy(
     return losses, torch.stack([-residuals, residuals], dim=-1)
 
 
-@dataclass(frozen=True)
-class Networks:
-    """Trained networks of one architecture.
-
-    Attributes
-    ----------
-    weights : tuple of ndarray of shape (n_networks, fan_in + 1, fan_out)
-        Of each layer, float32; the last row is the bias.
-    losses : ndarray of shape (n_networks,)
-        Mean loss over the last epoch's minibatches, masks included; cross-entropy is in nats.
-    iterates : tuple of ndarray of shape (n_networks, n_iterates, fan_in + 1, fan_out)
-        Weights of each layer after each epoch at a constant rate; empty without such epochs.
-    """
-
-    weights: tuple[np.ndarray, ...]
-    losses: np.ndarray
-    iterates: tuple[np.ndarray, ...] = ()
-
-    def __len__(self) -> int:
-        return len(self.losses)
-
-    def __getitem__(self, index: slice) -> Networks:
-        weights, iterates = (tuple(w[index] for w in v) for v in (self.weights, self.iterates))
-        return Networks(weights, self.losses[index], iterates)
-
-
 def bit_generator(seed: int, purpose: str) -> np.random.SFC64:
     """Return the stream of a purpose: with masks, weights and order are as without."""
-    purposes = ("weights", "order", "masks", "passes", "signs")
+    purposes = ("weights", "order", "masks", "passes")
     return np.random.SFC64([seed, purposes.index(purpose)])
 
 
-def initial_weights(layer_sizes: Sequence[int], seed: int) -> list[np.ndarray]:
-    """Draw the initial weights of one network as ``torch.nn.Linear`` does by default.
+class LockStepTraining:
+    """Networks of weights of their own, trained by Adam.
 
-    ``layer_sizes`` are the numbers of inputs, of units of each hidden layer, and of outputs.
-    Each layer has an array (fan_in + 1, fan_out), uniform on ±1 / sqrt(fan_in), whose last row
-    is the bias.
+    All weights lie in one flat array, layer by layer and within a layer network by network, so
+    that one fused Adam step serves all and every layer is one batched matrix. Biases are the
+    last row of the weights, met by a constant 1 at the end of each layer's input: products
+    then yield their gradients too, in an order of summation that does not depend on the
+    number of networks.
     """
-    generator = np.random.Generator(bit_generator(seed, "weights"))
-    weights = []
-    for fan_in, fan_out in itertools.pairwise(layer_sizes):
-        uniform = generator.random((fan_in + 1, fan_out), dtype=np.float32)
-        weights.append((2 * uniform - 1) * np.float32(1 / math.sqrt(fan_in)))
-    return weights
-
-
-def groups(
-    n: int, group_size: int | None, *, n_floats: int, device: torch.device
-) -> list[np.ndarray]:
-    """Split the numbers below ``n`` into groups of a size, or of one that suits the cache."""
-    if group_size is None:
-        group_size = max(1, _GROUP_BYTES[device.type] // (4 * n_floats))
-    return np.array_split(np.arange(n), -(-n // group_size))
-
-
-class Minibatches:
-    """Networks that take their minibatch steps together, each with its own minibatch.
-
-    A subclass fills ``steps``, by size of a minibatch.
-
-    Parameters
-    ----------
-    inputs : tensor of shape (n_samples, n_columns)
-    labels : ndarray of shape (n_networks, n_samples)
-    seeds : sequence of int
-        Of each network's order of samples.
-    batch_size : int
-    learning_rate : float
-    loss : Loss
-    """
-
-    steps: dict[int, MinibatchStep]
-    losses: np.ndarray
-    epoch: int
 
     def __init__(
         self,
         inputs: torch.Tensor,
         labels: np.ndarray,
+        weights: Sequence[np.ndarray],
         *,
         seeds: Sequence[int],
         batch_size: int,
         learning_rate: float,
-        loss: Loss = cross_entropy,
+        noise: Dropout | DropConnect | None,
+        loss: Loss,
     ) -> None:
         self.inputs = inputs
         self.labels = torch.from_numpy(labels.astype(np.float32)).to(inputs.device)
@@ -132,34 +71,97 @@ class Minibatches:
         self.loss = loss
         self.n_networks = len(seeds)
         self.orders = [np.random.Generator(bit_generator(s, "order")) for s in seeds]
-        self.step_sizes = {self.batch_size, len(inputs) % self.batch_size} - {0}
+        self.n_rows = [w.shape[1] for w in weights]
+        all_rows = [padded_rows(*w.shape[1:]) for w in weights]
+        self.noise = noise
+        self.mask_bits = [bit_generator(s, "masks") for s in seeds]
+        #: Momentum of stochastic gradient descent; None while Adam moves the weights.
+        self.momentum = None
 
-    def allocate(self, *shape: int) -> None:
-        """Make all that is trained, its gradients, and what Adam keeps; all are 0."""
-        device = self.inputs.device
-        self.parameters, self.gradients, *self.moments = torch.zeros((4, *shape), device=device)
-        self.n_steps = torch.zeros((), device=device)
+        shapes = [
+            (self.n_networks, rows, w.shape[2]) for rows, w in zip(all_rows, weights, strict=True)
+        ]
+        n_padded = _rounded_up(sum(math.prod(shape) for shape in shapes), _ALIGNMENT)
+        # All that is trained, its gradients, and what Adam keeps.
+        self.parameters, self.gradients, *self.moments = torch.zeros(
+            (4, n_padded), device=inputs.device
+        )
+        self.n_steps = torch.zeros((), device=inputs.device)
+        self.weights = _views(self.parameters, shapes)
+        self.weight_gradients = _views(self.gradients, shapes)
+        for view, values in zip(self.weights, weights, strict=True):
+            view[:, : values.shape[1]].copy_(torch.from_numpy(values))
+
+        self.effective_weights = self.weights
+        if isinstance(noise, DropConnect):
+            n_masked = noise.n_masked_layers(len(weights))
+            self.weight_masks = Masks(
+                [shape[1:] for shape in shapes[:n_masked]],
+                [noise.probability] * n_masked,
+                n_networks=self.n_networks,
+                device=inputs.device,
+            )
+            masked = slice(self.weight_masks.flat.numel())
+            self.masked_parameters = self.parameters[masked]
+            self.masked_gradients = self.gradients[masked]
+            self.products = torch.empty_like(self.masked_parameters)
+            self.effective_weights = [
+                *_views(self.products, shapes[:n_masked]),
+                *self.weights[n_masked:],
+            ]
+        sizes = {self.batch_size, len(inputs) % self.batch_size} - {0}
+        self.steps = {size: _Step(self, size) for size in sizes}
+
+    def copy_weights(
+        self, layers: Sequence[np.ndarray], group: np.ndarray, rows: np.ndarray
+    ) -> None:
+        """Write the weights to those of all networks; ``rows`` are the first layer's trained."""
+        first, *others = (
+            w[:, :n].cpu().numpy() for w, n in zip(self.weights, self.n_rows, strict=True)
+        )
+        layers[0][np.ix_(group, rows)] = first
+        for layer, trained in zip(layers[1:], others, strict=True):
+            layer[group] = trained
+
+    def start_constant_rate(self, learning_rate: float, momentum: float) -> None:
+        """Go on by stochastic gradient descent."""
+        self.learning_rate, self.momentum = learning_rate, momentum
+        # From here on the velocity; the second moments have no part.
+        self.moments[0].zero_()
 
     def move_weights(self) -> None:
-        """Move all that is trained by its gradients, by one step of Adam."""
-        # The class of torch.optim would import a second of PyTorch that nothing else needs.
-        first_moments, second_moments = self.moments
-        adam(
-            [self.parameters],
-            [self.gradients],
-            [first_moments],
-            [second_moments],
-            [],
-            [self.n_steps],
-            fused=True,
-            amsgrad=False,
-            beta1=0.9,
-            beta2=0.999,
-            lr=self.learning_rate,
-            weight_decay=0,
-            eps=1e-8,
-            maximize=False,
-        )
+        """Move all weights by their gradients."""
+        if self.momentum is None:
+            # The class of torch.optim would import a second of PyTorch that nothing else needs.
+            adam(
+                [self.parameters],
+                [self.gradients],
+                [self.moments[0]],
+                [self.moments[1]],
+                [],
+                [self.n_steps],
+                fused=True,
+                amsgrad=False,
+                beta1=0.9,
+                beta2=0.999,
+                lr=self.learning_rate,
+                weight_decay=0,
+                eps=1e-8,
+                maximize=False,
+            )
+        else:
+            sgd(
+                [self.parameters],
+                [self.gradients],
+                [self.moments[0]],
+                fused=True,
+                weight_decay=0,
+                momentum=self.momentum,
+                lr=self.learning_rate,
+                dampening=0,
+                nesterov=False,
+                maximize=False,
+            )
 
     def run_epochs(self, first: int, n_epochs: int, position: tuple[int, int]) -> Iterator[int]:
         """Visit all samples ``n_epochs`` times, yielding the number of each epoch when done.
@@ -214,70 +216,115 @@ class Minibatches:
         return losses[:, :, :size].double().sum((0, 2)).cpu().numpy()
 
 
-class MinibatchStep:
+class _Step:
     """One minibatch step, with arrays for minibatches of one size.
 
-    A subclass has ``compute_gradients``, which takes each network's samples, their labels and
-    an array for their losses, each of shape (n_networks, padded_size), and writes the gradients
-    of the mean loss of ``n_minibatches`` minibatches. What is beyond their size does not matter.
+    What is in the arrays beyond that size does not matter.
     """
 
-    def __init__(self, training: Minibatches, size: int, n_minibatches: int = 1) -> None:
+    def __init__(self, training: LockStepTraining, size: int) -> None:
         self.training = training
-        self.padded_size = rounded_up(size, ALIGNMENT)
-        # Factors of a mean over the minibatches; padding has no part in it.
+        self.padded_size = _rounded_up(size, _ALIGNMENT)
+        # Factors of a mean over the minibatch; padding has no part in it.
         self.mean_factors = torch.zeros((self.padded_size, 1), device=training.inputs.device)
-        self.mean_factors[:size] = 1 / (size * n_minibatches)
+        self.mean_factors[:size] = 1 / size
+        device, n_networks = training.inputs.device, training.n_networks
 
-    def differentiate_loss(
-        self, logits: torch.Tensor, targets: torch.Tensor, losses: torch.Tensor, out: torch.Tensor
+        def empty(*shape: int) -> torch.Tensor:
+            return torch.empty((n_networks, self.padded_size, *shape), device=device)
+
+        widths = [w.shape[2] for w in training.weights]
+        self.layer_inputs = [empty(training.inputs.shape[1])]
+        self.gathered = self.layer_inputs[0].view(n_networks * self.padded_size, -1)
+        for width, weights in zip(widths[:-1], training.weights[1:], strict=True):
+            activations = with_constant(empty(width), weights.shape[1])
+            self.layer_inputs.append(activations)
+        self.activations = [
+            a[:, :, :width] for a, width in zip(self.layer_inputs[1:], widths[:-1], strict=True)
+        ]
+        self.pre_activations = [empty(width) for width in widths]
+        self.deltas = [empty(width) for width in widths]
+
+        self.inputs_transposed = [a.transpose(1, 2) for a in self.layer_inputs]
+        self.weights_transposed = [
+            w[:, :width].transpose(1, 2)
+            for w, width in zip(training.effective_weights[1:], widths[:-1], strict=True)
+        ]
+        self.dropout_masks = None
+        if isinstance(training.noise, Dropout):
+            self.dropout_masks = Masks(
+                [(self.padded_size, width) for width in widths[:-1]],
+                training.noise.probabilities,
+                n_networks=n_networks,
+                device=device,
+            )
+
+    def compute_gradients(
+        self, indices: torch.Tensor, targets: torch.Tensor, losses: torch.Tensor
     ) -> None:
-        """Write the losses, and the gradients of their mean with respect to the logits."""
-        of_samples, slopes = self.training.loss(logits, targets, self.training.epoch)
+        """Write the losses, and the gradients of their mean."""
+        training = self.training
+        weights, gradients = training.effective_weights, training.weight_gradients
+        z, deltas, last = self.pre_activations, self.deltas, len(weights) - 1
+        if isinstance(training.noise, DropConnect):
+            training.weight_masks.draw(training.mask_bits)
+            torch.mul(training.masked_parameters, training.weight_masks.flat, out=training.products)
+        elif self.dropout_masks is not None:
+            self.dropout_masks.draw(training.mask_bits)
+
+        torch.index_select(training.inputs, 0, indices.view(-1), out=self.gathered)
+        for i in range(last):
+            torch.bmm(self.layer_inputs[i], weights[i], out=z[i])
+            self._activate(i)
+        torch.bmm(self.layer_inputs[last], weights[last], out=z[last])
+        of_samples, slopes = training.loss(z[last], targets, training.epoch)
         losses.copy_(of_samples)
-        torch.mul(slopes, self.mean_factors, out=out)
+        torch.mul(slopes, self.mean_factors, out=deltas[last])
+        for i in range(last, 0, -1):
+            torch.bmm(self.inputs_transposed[i], deltas[i], out=gradients[i])
+            self._propagate(i)
+        torch.bmm(self.inputs_transposed[0], deltas[0], out=gradients[0])
+        if isinstance(training.noise, DropConnect):
+            training.masked_gradients.mul_(training.weight_masks.flat)
+
+    def _activate(self, i: int) -> None:
+        """Make the inputs of layer i + 1 of the products of layer i."""
+        if self.dropout_masks is not None:
+            # Masks are not negative: the order of mask and ReLU does not matter.
+            self.pre_activations[i].mul_(self.dropout_masks.blocks[i])
+        torch.clamp_min(self.pre_activations[i], 0, out=self.activations[i])
+
+    def _propagate(self, i: int) -> None:
+        """Make the gradients with respect to the products of layer i - 1 of those of layer i."""
+        delta = self.deltas[i - 1]
+        torch.bmm(self.deltas[i], self.weights_transposed[i - 1], out=delta)
+        _backward_of_relu(delta, self.pre_activations[i - 1], 0, grad_input=delta)
+        if self.dropout_masks is not None:
+            delta.mul_(self.dropout_masks.blocks[i - 1])
 
 
-backward_of_relu = torch.ops.aten.threshold_backward.grad_input
+def padded_rows(n_rows: int, n_columns: int) -> int:
+    """Return how many rows make a matrix of whole aligned blocks."""
+    return _rounded_up(n_rows, _ALIGNMENT // math.gcd(_ALIGNMENT, n_columns))
 
 
-def rounded_up(n: int, multiple: int) -> int:
-    """Return the least multiple that is not below ``n``."""
+def with_constant(values: torch.Tensor, n_columns: int) -> torch.Tensor:
+    """Return a copy with a column of ones after the last, and zeros up to ``n_columns``."""
+    width = values.shape[-1]
+    padded = values.new_zeros((*values.shape[:-1], n_columns))
+    padded[..., :width] = values
+    padded[..., width] = 1
+    return padded
+
+
+def _views(flat: torch.Tensor, shapes: Sequence[Sequence[int]]) -> list[torch.Tensor]:
+    sizes = [math.prod(shape) for shape in shapes]
+    parts = flat[: sum(sizes)].split(sizes)
+    return [part.view(*shape) for part, shape in zip(parts, shapes, strict=True)]
+
+
+def _rounded_up(n: int, multiple: int) -> int:
     return -(-n // multiple) * multiple
 
 
-@contextlib.contextmanager
-def training_mode() -> Iterator[None]:
-    """Leave out what autograd needs, and treat denormal floats as zero.
-
-    Adam's moments of a weight without gradients decay into them, where arithmetic is many
-    times slower.
-    """
-    were_flushed = torch.full((), 1e-40).mul(1).item() == 0
-    torch.set_flush_denormal(True)
-    try:
-        with torch.inference_mode():
-            yield
-    finally:
-        torch.set_flush_denormal(were_flushed)
-
-
-def check_arguments(
-    X: np.ndarray, labels: np.ndarray, seeds: Sequence[int], hidden_sizes: Sequence[int]
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return X as float32 and the labels as an array, both checked."""
-    X, labels = np.asarray(X, dtype=np.float32), np.asarray(labels)
-    if X.ndim != 2 or X.size == 0:
-        raise ValueError(f"X has shape {X.shape}, expected (n_samples, n_features), not empty")
-    if not np.isfinite(X).all():
-        raise ValueError("X has values that are NaN or infinite")
-    if labels.shape != (len(seeds), len(X)) or len(seeds) == 0:
-        raise ValueError(
-            f"labels has shape {labels.shape}, expected (n_networks, n_samples) = "
-            f"({len(seeds)}, {len(X)}), with one network at least"
-        )
-    if not np.isin(labels, (0, 1)).all():
-        raise ValueError(f"labels must be 0 or 1, found {np.unique(labels)[:5]}")
-    if len(hidden_sizes) == 0:
-        raise ValueError("hidden_sizes is empty: one hidden layer is needed at least")
-    return X, labels
+_backward_of_relu = torch.ops.aten.threshold_backward.grad_input

@@ -16,31 +16,55 @@ aligned.
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import torch
-from torch.optim.sgd import sgd
 
 from epistemic_calibration.device import resolve_device
-from epistemic_calibration.methods.kernels.masks import DropConnect, Dropout, Masks
+from epistemic_calibration.methods.kernels.masks import DropConnect, Dropout
 from epistemic_calibration.methods.kernels.minibatches import (
-    ALIGNMENT,
+    LockStepTraining,
     Loss,
-    Minibatches,
-    MinibatchStep,
-    Networks,
-    backward_of_relu,
     bit_generator,
-    check_arguments,
     cross_entropy,
-    groups,
-    initial_weights,
-    rounded_up,
-    training_mode,
+    padded_rows,
+    with_constant,
 )
+
+#: Weights, gradients, Adam's two moments and masks of the networks trained together, in bytes:
+#: they are read at each step, and should stay in the processor's cache beside the data.
+_GROUP_BYTES = {"cpu": 4 * 2**20, "cuda": 2**30}
+
+
+@dataclass(frozen=True)
+class Networks:
+    """Trained networks of one architecture.
+
+    Attributes
+    ----------
+    weights : tuple of ndarray of shape (n_networks, fan_in + 1, fan_out)
+        Of each layer, float32; the last row is the bias.
+    losses : ndarray of shape (n_networks,)
+        Mean loss over the last epoch's minibatches, masks included; cross-entropy is in nats.
+    iterates : tuple of ndarray of shape (n_networks, n_iterates, fan_in + 1, fan_out)
+        Weights of each layer after each epoch at a constant rate; empty without such epochs.
+    """
+
+    weights: tuple[np.ndarray, ...]
+    losses: np.ndarray
+    iterates: tuple[np.ndarray, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.losses)
+
+    def __getitem__(self, index: slice) -> Networks:
+        weights, iterates = (tuple(w[index] for w in v) for v in (self.weights, self.iterates))
+        return Networks(weights, self.losses[index], iterates)
 
 
 @dataclass(frozen=True)
@@ -93,16 +117,16 @@ def train_networks(
         If a network's loss stops being finite.
     """
     torch_device = resolve_device(device)
-    X, labels = check_arguments(X, labels, seeds, hidden_sizes)
+    X, labels = _checked(X, labels, seeds, hidden_sizes)
     if isinstance(noise, Dropout):
         noise.check(len(hidden_sizes))
     layer_sizes = (X.shape[1], *hidden_sizes, 2)
     # Weights of a feature that is always zero have no gradient and never move, and many latent
     # units of a ReLU encoder are such: they need no arithmetic.
     active = X.any(axis=0)
-    inputs = _with_constant(
+    inputs = with_constant(
         torch.from_numpy(X[:, active]).to(torch_device),
-        _padded_rows(np.count_nonzero(active) + 1, layer_sizes[1]),
+        padded_rows(np.count_nonzero(active) + 1, layer_sizes[1]),
     )
     rows = np.append(active, True)
     per_network = [initial_weights(layer_sizes, seed) for seed in seeds]
@@ -114,8 +138,8 @@ def train_networks(
     n_weights = rows.sum() * layer_sizes[1] + sum(w[0].size for w in weights[1:])
     n_floats = (6 if isinstance(noise, DropConnect) else 4) * n_weights
     with training_mode():
-        for group in groups(len(seeds), group_size, n_floats=n_floats, device=torch_device):
-            training = _LockStepTraining(
+        for group in _groups(len(seeds), group_size, n_floats=n_floats, device=torch_device):
+            training = LockStepTraining(
                 inputs,
                 labels[group],
                 [weights[0][group][:, rows], *(w[group] for w in weights[1:])],
@@ -129,7 +153,7 @@ def train_networks(
             for _ in training.run_epochs(1, n_epochs, position):
                 pass
             if constant_rate is not None:
-                training.start_constant_rate(constant_rate)
+                training.start_constant_rate(constant_rate.learning_rate, constant_rate.momentum)
                 for t, _ in enumerate(training.run_epochs(n_epochs + 1, n_iterates, position)):
                     training.copy_weights([w[:, t] for w in iterates], group, rows)
             losses[group] = training.losses
@@ -137,201 +161,61 @@ def train_networks(
     return Networks(tuple(weights), losses, tuple(iterates))
 
 
-class _LockStepTraining(Minibatches):
-    """Networks of weights of their own, trained by Adam.
+def _groups(
+    n: int, group_size: int | None, *, n_floats: int, device: torch.device
+) -> list[np.ndarray]:
+    """Split the numbers below ``n`` into groups of a size, or of one that suits the cache."""
+    if group_size is None:
+        group_size = max(1, _GROUP_BYTES[device.type] // (4 * n_floats))
+    return np.array_split(np.arange(n), -(-n // group_size))
 
-    All weights lie in one flat array, layer by layer and within a layer network by network, so
-    that one fused Adam step serves all and every layer is one batched matrix. Biases are the
-    last row of the weights, met by a constant 1 at the end of each layer's input: products
-    then yield their gradients too, in an order of summation that does not depend on the
-    number of networks.
+
+def initial_weights(layer_sizes: Sequence[int], seed: int) -> list[np.ndarray]:
+    """Draw the initial weights of one network as ``torch.nn.Linear`` does by default.
+
+    ``layer_sizes`` are the numbers of inputs, of units of each hidden layer, and of outputs.
+    Each layer has an array (fan_in + 1, fan_out), uniform on ±1 / sqrt(fan_in), whose last row
+    is the bias.
     """
+    generator = np.random.Generator(bit_generator(seed, "weights"))
+    weights = []
+    for fan_in, fan_out in itertools.pairwise(layer_sizes):
+        uniform = generator.random((fan_in + 1, fan_out), dtype=np.float32)
+        weights.append((2 * uniform - 1) * np.float32(1 / math.sqrt(fan_in)))
+    return weights
 
-    def __init__(
-        self,
-        inputs: torch.Tensor,
-        labels: np.ndarray,
-        weights: Sequence[np.ndarray],
-        *,
-        seeds: Sequence[int],
-        batch_size: int,
-        learning_rate: float,
-        noise: Dropout | DropConnect | None,
-        loss: Loss,
-    ) -> None:
-        super().__init__(
-            inputs,
-            labels,
-            seeds=seeds,
-            batch_size=batch_size,
-            learning_rate=learning_rate,
-            loss=loss,
+
+@contextlib.contextmanager
+def training_mode() -> Iterator[None]:
+    """Leave out what autograd needs, and treat denormal floats as zero.
+
+    Adam's moments of a weight without gradients decay into them, where arithmetic is many
+    times slower.
+    """
+    were_flushed = torch.full((), 1e-40).mul(1).item() == 0
+    torch.set_flush_denormal(True)
+    try:
+        with torch.inference_mode():
+            yield
+    finally:
+        torch.set_flush_denormal(were_flushed)
+
+
+def _checked(
+    X: np.ndarray, labels: np.ndarray, seeds: Sequence[int], hidden_sizes: Sequence[int]
+) -> tuple[np.ndarray, np.ndarray]:
+    X, labels = np.asarray(X, dtype=np.float32), np.asarray(labels)
+    if X.ndim != 2 or X.size == 0:
+        raise ValueError(f"X has shape {X.shape}, expected (n_samples, n_features), not empty")
+    if not np.isfinite(X).all():
+        raise ValueError("X has values that are NaN or infinite")
+    if labels.shape != (len(seeds), len(X)) or len(seeds) == 0:
+        raise ValueError(
+            f"labels has shape {labels.shape}, expected (n_networks, n_samples) = "
+            f"({len(seeds)}, {len(X)}), with one network at least"
         )
-        self.n_rows = [w.shape[1] for w in weights]
-        padded_rows = [_padded_rows(*w.shape[1:]) for w in weights]
-        self.noise = noise
-        self.mask_bits = [bit_generator(s, "masks") for s in seeds]
-        #: Momentum of stochastic gradient descent; None while Adam moves the weights.
-        self.momentum = None
-
-        shapes = [
-            (self.n_networks, rows, w.shape[2])
-            for rows, w in zip(padded_rows, weights, strict=True)
-        ]
-        n_padded = rounded_up(sum(math.prod(shape) for shape in shapes), ALIGNMENT)
-        self.allocate(n_padded)
-        self.weights = _views(self.parameters, shapes)
-        self.weight_gradients = _views(self.gradients, shapes)
-        for view, values in zip(self.weights, weights, strict=True):
-            view[:, : values.shape[1]].copy_(torch.from_numpy(values))
-
-        self.effective_weights = self.weights
-        if isinstance(noise, DropConnect):
-            n_masked = noise.n_masked_layers(len(weights))
-            self.weight_masks = Masks(
-                [shape[1:] for shape in shapes[:n_masked]],
-                [noise.probability] * n_masked,
-                n_networks=self.n_networks,
-                device=inputs.device,
-            )
-            masked = slice(self.weight_masks.flat.numel())
-            self.masked_parameters = self.parameters[masked]
-            self.masked_gradients = self.gradients[masked]
-            self.products = torch.empty_like(self.masked_parameters)
-            self.effective_weights = [
-                *_views(self.products, shapes[:n_masked]),
-                *self.weights[n_masked:],
-            ]
-        self.steps = {size: _Step(self, size) for size in self.step_sizes}
-
-    def copy_weights(
-        self, layers: Sequence[np.ndarray], group: np.ndarray, rows: np.ndarray
-    ) -> None:
-        """Write the weights to those of all networks; ``rows`` are the first layer's trained."""
-        first, *others = (
-            w[:, :n].cpu().numpy() for w, n in zip(self.weights, self.n_rows, strict=True)
-        )
-        layers[0][np.ix_(group, rows)] = first
-        for layer, trained in zip(layers[1:], others, strict=True):
-            layer[group] = trained
-
-    def start_constant_rate(self, constant_rate: ConstantRate) -> None:
-        """Go on by stochastic gradient descent."""
-        self.learning_rate = constant_rate.learning_rate
-        self.momentum = constant_rate.momentum
-        # From here on the velocity; the second moments have no part.
-        self.moments[0].zero_()
-
-    def move_weights(self) -> None:
-        """Move all weights by their gradients."""
-        if self.momentum is None:
-            super().move_weights()
-        else:
-            sgd(
-                [self.parameters],
-                [self.gradients],
-                [self.moments[0]],
-                fused=True,
-                weight_decay=0,
-                momentum=self.momentum,
-                lr=self.learning_rate,
-                dampening=0,
-                nesterov=False,
-                maximize=False,
-            )
-
-
-class _Step(MinibatchStep):
-    def __init__(self, training: _LockStepTraining, size: int) -> None:
-        super().__init__(training, size)
-        device, n_networks = training.inputs.device, training.n_networks
-
-        def empty(*shape: int) -> torch.Tensor:
-            return torch.empty((n_networks, self.padded_size, *shape), device=device)
-
-        widths = [w.shape[2] for w in training.weights]
-        self.layer_inputs = [empty(training.inputs.shape[1])]
-        self.gathered = self.layer_inputs[0].view(n_networks * self.padded_size, -1)
-        for width, weights in zip(widths[:-1], training.weights[1:], strict=True):
-            activations = _with_constant(empty(width), weights.shape[1])
-            self.layer_inputs.append(activations)
-        self.activations = [
-            a[:, :, :width] for a, width in zip(self.layer_inputs[1:], widths[:-1], strict=True)
-        ]
-        self.pre_activations = [empty(width) for width in widths]
-        self.deltas = [empty(width) for width in widths]
-
-        self.inputs_transposed = [a.transpose(1, 2) for a in self.layer_inputs]
-        self.weights_transposed = [
-            w[:, :width].transpose(1, 2)
-            for w, width in zip(training.effective_weights[1:], widths[:-1], strict=True)
-        ]
-        self.dropout_masks = None
-        if isinstance(training.noise, Dropout):
-            self.dropout_masks = Masks(
-                [(self.padded_size, width) for width in widths[:-1]],
-                training.noise.probabilities,
-                n_networks=n_networks,
-                device=device,
-            )
-
-    def compute_gradients(
-        self, indices: torch.Tensor, targets: torch.Tensor, losses: torch.Tensor
-    ) -> None:
-        """Write the losses, and the gradients of their mean."""
-        training = self.training
-        weights, gradients = training.effective_weights, training.weight_gradients
-        z, deltas, last = self.pre_activations, self.deltas, len(weights) - 1
-        if isinstance(training.noise, DropConnect):
-            training.weight_masks.draw(training.mask_bits)
-            torch.mul(training.masked_parameters, training.weight_masks.flat, out=training.products)
-        elif self.dropout_masks is not None:
-            self.dropout_masks.draw(training.mask_bits)
-
-        torch.index_select(training.inputs, 0, indices.view(-1), out=self.gathered)
-        for i in range(last):
-            torch.bmm(self.layer_inputs[i], weights[i], out=z[i])
-            self._activate(i)
-        torch.bmm(self.layer_inputs[last], weights[last], out=z[last])
-        self.differentiate_loss(z[last], targets, losses, deltas[last])
-        for i in range(last, 0, -1):
-            torch.bmm(self.inputs_transposed[i], deltas[i], out=gradients[i])
-            self._propagate(i)
-        torch.bmm(self.inputs_transposed[0], deltas[0], out=gradients[0])
-        if isinstance(training.noise, DropConnect):
-            training.masked_gradients.mul_(training.weight_masks.flat)
-
-    def _activate(self, i: int) -> None:
-        """Make the inputs of layer i + 1 of the products of layer i."""
-        if self.dropout_masks is not None:
-            # Masks are not negative: the order of mask and ReLU does not matter.
-            self.pre_activations[i].mul_(self.dropout_masks.blocks[i])
-        torch.clamp_min(self.pre_activations[i], 0, out=self.activations[i])
-
-    def _propagate(self, i: int) -> None:
-        """Make the gradients with respect to the products of layer i - 1 of those of layer i."""
-        delta = self.deltas[i - 1]
-        torch.bmm(self.deltas[i], self.weights_transposed[i - 1], out=delta)
-        backward_of_relu(delta, self.pre_activations[i - 1], 0, grad_input=delta)
-        if self.dropout_masks is not None:
-            delta.mul_(self.dropout_masks.blocks[i - 1])
-
-
-def _padded_rows(n_rows: int, n_columns: int) -> int:
-    """Return how many rows make a matrix of whole aligned blocks."""
-    return rounded_up(n_rows, ALIGNMENT // math.gcd(ALIGNMENT, n_columns))
-
-
-def _with_constant(values: torch.Tensor, n_columns: int) -> torch.Tensor:
-    """Return a copy with a column of ones after the last, and zeros up to ``n_columns``."""
-    width = values.shape[-1]
-    padded = values.new_zeros((*values.shape[:-1], n_columns))
-    padded[..., :width] = values
-    padded[..., width] = 1
-    return padded
-
-
-def _views(flat: torch.Tensor, shapes: Sequence[Sequence[int]]) -> list[torch.Tensor]:
-    sizes = [math.prod(shape) for shape in shapes]
-    parts = flat[: sum(sizes)].split(sizes)
-    return [part.view(*shape) for part, shape in zip(parts, shapes, strict=True)]
+    if not np.isin(labels, (0, 1)).all():
+        raise ValueError(f"labels must be 0 or 1, found {np.unique(labels)[:5]}")
+    if len(hidden_sizes) == 0:
+        raise ValueError("hidden_sizes is empty: one hidden layer is needed at least")
+    return X, labels

@@ -9,7 +9,8 @@ import torch
 
 from epistemic_calibration.device import resolve_device
 from epistemic_calibration.methods.kernels.masks import DropConnect, Dropout, Masks
-from epistemic_calibration.methods.kernels.minibatches import Networks, bit_generator
+from epistemic_calibration.methods.kernels.minibatches import bit_generator
+from epistemic_calibration.methods.kernels.networks import Networks
 
 #: Rows evaluated at once.
 _CHUNK = 2048
