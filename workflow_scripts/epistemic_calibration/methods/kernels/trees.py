@@ -151,18 +151,15 @@ def positive_fractions(tree: Tree, X: np.ndarray) -> np.ndarray:
 
 @compiled
 def _grow(codes, n_codes, y, weights, samples, max_features, min_samples_leaf, max_depth, rng):
-    n_features = len(codes)
     n = len(samples)
     counts = np.empty(n, np.int64)
     for k in range(n):
         w = weights[samples[k]]
         counts[k] = 1 + (w << _BITS) + ((w * y[samples[k]]) << (2 * _BITS))
-    mask = MAX_SAMPLES
     of_code = np.zeros(n_codes, np.int64)
     # One bit for each code that is there, since most nodes have few.
-    n_words = (n_codes + 63) // 64
-    there = np.zeros(n_words, np.uint64)
-    order = np.arange(n_features)
+    there = np.zeros((n_codes + 63) // 64, np.uint64)
+    order = np.arange(len(codes))
     other_samples = np.empty(n, np.int32)
     other_counts = np.empty(n, np.int64)
 
@@ -184,56 +181,31 @@ def _grow(codes, n_codes, y, weights, samples, max_features, min_samples_leaf, m
         total = np.int64(0)
         for k in range(begin, end):
             total += counts[k]
-        n_here, weight, positive = total & mask, (total >> _BITS) & mask, total >> (2 * _BITS)
+        weight, positive = (total >> _BITS) & MAX_SAMPLES, total >> (2 * _BITS)
         positive_fraction[node] = positive / weight
         pure = positive == 0 or positive == weight
-        if pure or n_here < 2 * min_samples_leaf or depths[node] >= max_depth:
+        if pure or end - begin < 2 * min_samples_leaf or depths[node] >= max_depth:
             continue
-
-        best, best_feature, best_lower, best_upper = -1.0, _LEAF, 0, 0
-        n_left_to_draw, n_visited, varies = n_features, 0, False
-        while n_left_to_draw > 0 and (n_visited < max_features or not varies):
-            drawn = int(rng.random() * n_left_to_draw)
-            n_left_to_draw -= 1
-            n_visited += 1
-            order[drawn], order[n_left_to_draw] = order[n_left_to_draw], order[drawn]
-            column = codes[order[n_left_to_draw]]
-            for k in range(begin, end):
-                code = column[samples[k]]
-                of_code[code] += counts[k]
-                there[code >> 6] |= np.uint64(1) << np.uint64(code & 63)
-            before, previous = np.int64(0), -1
-            for word in range(n_words):
-                bits = there[word]
-                there[word] = 0
-                while bits != 0:
-                    lowest = bits & (~bits + np.uint64(1))
-                    bits ^= lowest
-                    code = (word << 6) + _position(lowest)
-                    if previous >= 0:
-                        varies = True
-                        n_below = before & mask
-                        if n_below >= min_samples_leaf and n_here - n_below >= min_samples_leaf:
-                            w, p = (before >> _BITS) & mask, before >> (2 * _BITS)
-                            rest, p_rest = weight - w, positive - p
-                            # Largest where the weighted Gini impurity is least.
-                            purity = (p * p + (w - p) * (w - p)) / w + (
-                                p_rest * p_rest + (rest - p_rest) * (rest - p_rest)
-                            ) / rest
-                            if purity > best:
-                                best, best_feature = purity, order[n_left_to_draw]
-                                best_lower, best_upper = previous, code
-                    before += of_code[code]
-                    of_code[code] = 0
-                    previous = code
-        if best_feature == _LEAF:
+        feature[node], lower[node], upper[node] = _best_split(
+            codes,
+            samples[begin:end],
+            counts[begin:end],
+            total,
+            of_code,
+            there,
+            order,
+            max_features,
+            min_samples_leaf,
+            rng,
+        )
+        if feature[node] == _LEAF:
             continue
 
         # Samples stay in their order, in which memory is read fastest.
-        column = codes[best_feature]
+        column = codes[feature[node]]
         middle, n_right = begin, 0
         for k in range(begin, end):
-            if column[samples[k]] <= best_lower:
+            if column[samples[k]] <= lower[node]:
                 samples[middle], counts[middle] = samples[k], counts[k]
                 middle += 1
             else:
@@ -241,7 +213,6 @@ def _grow(codes, n_codes, y, weights, samples, max_features, min_samples_leaf, m
                 n_right += 1
         for k in range(n_right):
             samples[middle + k], counts[middle + k] = other_samples[k], other_counts[k]
-        feature[node], lower[node], upper[node] = best_feature, best_lower, best_upper
         left[node] = n_nodes
         begins[n_nodes], ends[n_nodes] = begin, middle
         begins[n_nodes + 1], ends[n_nodes + 1] = middle, end
@@ -252,22 +223,49 @@ def _grow(codes, n_codes, y, weights, samples, max_features, min_samples_leaf, m
 
 
 @compiled
-def _position(bit):
-    """Return the position of the only bit that is set."""
-    position = 0
-    if bit & np.uint64(0xFFFFFFFF00000000):
-        position += 32
-    if bit & np.uint64(0xFFFF0000FFFF0000):
-        position += 16
-    if bit & np.uint64(0xFF00FF00FF00FF00):
-        position += 8
-    if bit & np.uint64(0xF0F0F0F0F0F0F0F0):
-        position += 4
-    if bit & np.uint64(0xCCCCCCCCCCCCCCCC):
-        position += 2
-    if bit & np.uint64(0xAAAAAAAAAAAAAAAA):
-        position += 1
-    return position
+def _best_split(
+    codes, samples, counts, total, of_code, there, order, max_features, min_samples_leaf, rng
+):
+    """Return the feature, or -1, and the codes on either side; leave 0 in of_code and there."""
+    n, weight, positive = len(samples), (total >> _BITS) & MAX_SAMPLES, total >> (2 * _BITS)
+    best, best_feature, best_lower, best_upper = -1.0, _LEAF, 0, 0
+    n_left_to_draw, n_visited, varies = len(order), 0, False
+    while n_left_to_draw > 0 and (n_visited < max_features or not varies):
+        drawn = int(rng.random() * n_left_to_draw)
+        n_left_to_draw -= 1
+        n_visited += 1
+        order[drawn], order[n_left_to_draw] = order[n_left_to_draw], order[drawn]
+        column = codes[order[n_left_to_draw]]
+        for k in range(n):
+            code = column[samples[k]]
+            of_code[code] += counts[k]
+            there[code >> 6] |= np.uint64(1) << np.uint64(code & 63)
+        before, previous = np.int64(0), -1
+        for word in range(len(there)):
+            bits = there[word]
+            there[word] = 0
+            while bits != 0:
+                lowest = bits & (~bits + np.uint64(1))
+                bits ^= lowest
+                # As a float, a power of two has its logarithm in the exponent, plus 1023.
+                code = (word << 6) + (np.float64(lowest).view(np.int64) >> 52) - 1023
+                if previous >= 0:
+                    varies = True
+                    n_below = before & MAX_SAMPLES
+                    if n_below >= min_samples_leaf and n - n_below >= min_samples_leaf:
+                        w, p = (before >> _BITS) & MAX_SAMPLES, before >> (2 * _BITS)
+                        rest, p_rest = weight - w, positive - p
+                        # Largest where the weighted Gini impurity is least.
+                        purity = (p * p + (w - p) * (w - p)) / w + (
+                            p_rest * p_rest + (rest - p_rest) * (rest - p_rest)
+                        ) / rest
+                        if purity > best:
+                            best, best_feature = purity, order[n_left_to_draw]
+                            best_lower, best_upper = previous, code
+                before += of_code[code]
+                of_code[code] = 0
+                previous = code
+    return best_feature, best_lower, best_upper
 
 
 @compiled
