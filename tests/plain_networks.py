@@ -1,4 +1,4 @@
-"""Networks as plain PyTorch would train them, one at a time."""
+"""Networks as plain PyTorch would train them, one at a time; a small problem for them."""
 
 import numpy as np
 import torch
@@ -6,6 +6,23 @@ from torch import nn
 
 from epistemic_calibration.methods.kernels.minibatches import bit_generator
 from epistemic_calibration.methods.kernels.networks import initial_weights
+
+#: Parameters of methods of networks that are quickly fitted.
+FAST = {
+    "hidden_sizes": [10, 5],
+    "n_epochs": 5,
+    "min_steps": 1,
+    "learning_rate": 0.01,
+    "device": "cpu",
+}
+
+
+def problem(n_samples=200, *, dead=False):
+    """Inputs of four features, of which one may be 0, and labels that depend on the first."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n_samples, 4)).astype(np.float32)
+    X[:, 2] *= not dead
+    return X, (X[:, 0] + 0.5 * rng.normal(size=n_samples) > 0.3).astype(np.uint8)
 
 
 class PlainNetwork:

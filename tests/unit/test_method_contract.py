@@ -10,6 +10,7 @@ from typing import Annotated, Literal, get_args, get_origin, get_type_hints
 import numpy as np
 import pydantic
 import pytest
+import torch
 import yaml
 
 from epistemic_calibration.latents._neighbors import nearest_neighbors
@@ -145,16 +146,21 @@ def test_a_misspelt_choice_is_named(method_class):
                 method_class(**{name: "paer"})
 
 
-def test_same_seed_same_predictions(cheap, data):
+def test_same_seed_same_predictions_and_no_global_state(cheap, data):
     X_train, Y_train, X_test = data
     wide = np.repeat(X_train, 2, axis=1)
     wide.setflags(write=False)
     strided = wide[:, ::2]
     assert not strided.flags.c_contiguous and not strided.flags.writeable
+    np.random.seed(3)  # noqa: NPY002
+    torch.manual_seed(3)
+    before = np.random.get_state()[1].copy(), torch.get_rng_state()  # noqa: NPY002
     first, second, of_strided = (
         cheap(random_state=1).fit(X, Y_train[:, 0]).predict(X_test)
         for X in (X_train, X_train.copy(), strided)
     )
+    assert np.array_equal(np.random.get_state()[1], before[0])  # noqa: NPY002
+    assert torch.equal(torch.get_rng_state(), before[1])
     assert is_valid(first, N_TEST)
     assert all(np.isfinite(value) for value in first.diagnostics.values())
     assert_equal_predictions(first, second)

@@ -5,30 +5,18 @@ from functools import partial
 import numpy as np
 import pytest
 import torch
-from plain_networks import PlainNetwork
+from plain_networks import FAST, PlainNetwork, problem
 from scipy.integrate import quad
 from scipy.stats import beta as beta_law
 from torch import nn
 from torch.distributions import Dirichlet, kl_divergence
 
 from epistemic_calibration.methods.evidential import Evidential
-from epistemic_calibration.methods.kernels.evidential_loss import EvidentialLoss, evidence
+from epistemic_calibration.methods.kernels.evidential_loss import EvidentialLoss
 from epistemic_calibration.seeds import derive_seed
 
-FAST = {
-    "hidden_sizes": [10, 5],
-    "n_epochs": 12,
-    "min_steps": 1,
-    "learning_rate": 0.01,
-    "device": "cpu",
-}
+FAST = {**FAST, "n_epochs": 12}
 ACTIVATIONS = ("relu", "softplus", "exp")
-
-
-def problem(n_samples=200, seed=0):
-    rng = np.random.default_rng(seed)
-    X = rng.normal(size=(n_samples, 4)).astype(np.float32)
-    return X, (X[:, 0] + 0.5 * rng.normal(size=n_samples) > 0.8).astype(np.uint8)
 
 
 def reference_evidence(logits, activation):
@@ -142,28 +130,3 @@ def test_draws_follow_the_law():
     again = Evidential(**FAST, n_hypotheses=n, hypotheses="draws", random_state=2)
     again.networks_ = method.networks_
     assert not np.array_equal(again.sample_hypotheses(X), hypotheses)
-
-
-def test_evidence_is_not_negative():
-    logits = torch.linspace(-30, 30, 101)
-    for activation in ACTIVATIONS:
-        values = evidence(logits, activation)
-        assert (values >= 0).all() and torch.isfinite(values).all()
-        torch.testing.assert_close(values, reference_evidence(logits, activation))
-
-
-@pytest.mark.parametrize("activation", ["softplus", "exp"])
-def test_far_from_evidence_the_law_is_wide(activation):
-    # Wrong evidence is pulled to none: labels that are noise leave the law nearly uniform.
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(600, 4)).astype(np.float32)
-    noise, rule = rng.integers(2, size=600), X[:, 0] > 0
-    variances = [
-        Evidential(**FAST, evidence=activation)
-        .fit(X, y.astype(np.uint8))
-        .sample_hypotheses(X)
-        .var(axis=1)
-        .mean()
-        for y in (noise, rule)
-    ]
-    assert variances[0] > 2 * variances[1]

@@ -2,8 +2,6 @@ import numpy as np
 import pytest
 from scipy.spatial.distance import cdist
 from scipy.special import log_ndtr, ndtr
-from sklearn.gaussian_process import GaussianProcessClassifier
-from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 
 pytest.importorskip("gpytorch", reason="needs epistemic-calibration[extended]")
 
@@ -85,20 +83,6 @@ def test_probabilities_are_near_those_of_the_exact_posterior(fitted):
     m, v = fitted.marginal_posterior(X_TEST)
     # 0.02 is what a Gaussian posterior may be off by; sampling errors are below 0.005.
     np.testing.assert_allclose(ndtr(m / np.sqrt(1 + v)), exact, atol=0.02)
-
-
-def test_probabilities_are_near_those_of_scikit_learns_laplace_approximation(fitted):
-    learnt = fitted.diagnostics()
-    # Its link is logistic, whose latent function is about 1.7 times the probit one; its prior
-    # has mean 0, so constant mean is not compared: labels are balanced here.
-    kernel = ConstantKernel(1.7**2 * learnt["prior_variance"]) * RBF(learnt["length_scale"])
-    laplace = GaussianProcessClassifier(kernel, optimizer=None)
-    laplace.fit(fitted.scaler_.transform(X), Y)
-    expected = laplace.predict_proba(fitted.scaler_.transform(X_TEST))[:, 1]
-    m, v = fitted.marginal_posterior(X_TEST)
-    shifted = ndtr((m - learnt["prior_mean"]) / np.sqrt(1 + v))
-    assert abs(learnt["prior_mean"]) < 0.5
-    np.testing.assert_allclose(shifted, expected, atol=0.15)
 
 
 def test_hypotheses_have_the_mean_of_the_probit_closed_form(fitted):

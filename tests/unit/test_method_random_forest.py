@@ -35,22 +35,21 @@ def test_forests_are_like_those_of_scikit_learn():
     assert np.all(error < 0.02 * np.mean(theirs, axis=0))
 
 
-@pytest.mark.parametrize("levels", [None, 16])
-def test_tasks_share_ranks_and_nothing_else(levels, monkeypatch):
+@pytest.fixture
+def always_quantised(monkeypatch):
     monkeypatch.setattr(random_forest, "MIN_SAMPLES_OF_LEVELS", 0)
+
+
+@pytest.mark.usefixtures("always_quantised")
+def test_tasks_share_levels_and_nothing_else():
     tasks = np.column_stack([Y, 1 - Y, Y])
-    parameters = {"n_estimators": 5, "max_feature_levels": levels}
+    parameters = {"n_estimators": 5, "max_feature_levels": 16}
     together = RandomForest.fit_predict_tasks(
         X, tasks, X_TEST, parameters=parameters, random_states=[3, 4, 5]
     )
     for labels, seed, predictions in zip(tasks.T, [3, 4, 5], together, strict=True):
         alone = RandomForest(**parameters, random_state=seed).fit(X, labels)
         assert np.array_equal(predictions.hypotheses, alone.sample_hypotheses(X_TEST))
-
-
-@pytest.fixture
-def always_quantised(monkeypatch):
-    monkeypatch.setattr(random_forest, "MIN_SAMPLES_OF_LEVELS", 0)
 
 
 @pytest.mark.usefixtures("always_quantised")

@@ -86,13 +86,6 @@ def test_the_better_of_the_drawn_features_is_taken():
     assert low <= np.sum(np.equal(roots, 0)) <= high
 
 
-def test_a_tree_of_one_class_is_a_leaf():
-    X, _, X_test = sample(0, 2, 6)
-    tree = grown(X, np.ones(N, dtype=np.uint8))
-    assert len(tree.feature) == 1
-    assert np.all(positive_fractions(tree, X_test) == 1)
-
-
 def test_features_that_do_not_vary_make_a_leaf():
     tree = grown(np.ones((4, 3), dtype=np.float32), np.array([0, 1, 1, 1]))
     assert len(tree.feature) == 1
