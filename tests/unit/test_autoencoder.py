@@ -4,10 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from epistemic_calibration.latents._convolutional import (
-    ConvolutionalAutoencoder,
-    default_latent_size,
-)
+from epistemic_calibration.latents._convolutional import ConvolutionalAutoencoder
 from epistemic_calibration.latents.autoencoder import Autoencoder
 from epistemic_calibration.seeds import derive_seed
 
@@ -57,21 +54,6 @@ def test_the_paper_s_layers(shape, latent_size, flat):
     }
     strides = [m.stride for m in model.modules() if hasattr(m, "stride")]
     assert strides == [(2, 2)] * 4
-
-
-@pytest.mark.parametrize(
-    ("shape", "latent_size"),
-    [
-        ((28, 28, 1), 64),
-        ((32, 32, 3), 256),
-        ((8, 8, 1), 32),
-        ((64, 64, 3), 1024),
-        ((256, 256, 3), 1024),
-        ((1, 1, 1), 32),
-    ],
-)
-def test_default_latent_size(shape, latent_size):
-    assert default_latent_size(shape) == latent_size
 
 
 @pytest.mark.parametrize(

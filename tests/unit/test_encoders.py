@@ -54,10 +54,6 @@ def fitted(make):
     return make().fit(pictures())
 
 
-def test_the_encoders_of_the_project():
-    assert {"autoencoder", "none", "pca"} <= set(available_encoders())
-
-
 @pytest.mark.fault
 def test_an_unknown_encoder_is_refused_with_the_known_ones():
     with pytest.raises(ValueError, match="'umap' in latents: autoencoder, none, pca"):
@@ -269,11 +265,6 @@ def test_none_gives_the_pixels():
     assert np.array_equal(latents, (images / 255).astype(np.float32).reshape(60, 210))
     row = 3 * (7 * 2 + 4)
     assert np.array_equal(latents[:, row : row + 3], Dataset.pixels(images[:, 2, 4]))
-
-
-def test_none_keeps_features_that_are_not_images():
-    features = np.random.default_rng(0).random((30, 1, 5, 1), dtype=np.float32)
-    assert np.array_equal(Unencoded().fit(features).encode(features), features.reshape(30, 5))
 
 
 @pytest.fixture

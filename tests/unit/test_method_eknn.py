@@ -1,10 +1,8 @@
-import logging
 from itertools import combinations
 
 import numpy as np
 import pytest
 
-from epistemic_calibration.latents._neighbors import nearest_neighbors
 from epistemic_calibration.methods.eknn import EvidentialKNN
 
 RNG = np.random.default_rng(0)
@@ -62,22 +60,6 @@ def test_coinciding_training_points():
     q = 0.6**2
     np.testing.assert_allclose(uncertainty, [q * q / (2 * q - q * q), 1.0], rtol=1e-12)
     np.testing.assert_allclose(prediction, 0.5, rtol=1e-12)
-
-
-def test_precomputed_neighbours_are_used():
-    method = EvidentialKNN().fit(X_TRAIN, Y_TRAIN)
-    searched = method.predict(X)
-    method.neighbors = nearest_neighbors(X_TRAIN, X, 20)
-    given = method.predict(np.full_like(X, np.nan))
-    assert np.array_equal(searched.hypotheses, given.hypotheses)
-
-
-def test_too_few_training_points_are_all_used_and_logged(caplog):
-    with caplog.at_level(logging.INFO, logger="epistemic_calibration"):
-        method = EvidentialKNN().fit(X_TRAIN[:5], Y_TRAIN[:5])
-    assert "5 training points, fewer than 12 neighbours" in caplog.text
-    all_five = EvidentialKNN(n_neighbors=5).fit(X_TRAIN[:5], Y_TRAIN[:5])
-    assert np.array_equal(method.evaluate(X), all_five.evaluate(X))
 
 
 @pytest.mark.fault

@@ -1,9 +1,6 @@
-import logging
-
 import numpy as np
 import pytest
 
-from epistemic_calibration.latents._neighbors import nearest_neighbors
 from epistemic_calibration.methods.likelihood import Likelihood, plausibilities
 
 
@@ -65,22 +62,3 @@ def test_points_that_coincide_with_the_input_vote_alone():
     X_train = np.array([[0.0], [0.0], [0.0], [1.0]])
     method = Likelihood(n_neighbors=4).fit(X_train, np.array([1, 1, 0, 0]))
     np.testing.assert_allclose(method.predict_proba(np.array([[0.0]])), 2 / 3, rtol=1e-12)
-
-
-def test_precomputed_neighbours_are_used():
-    method = Likelihood(n_neighbors=3).fit(X_TRAIN, Y_TRAIN)
-    X = np.array([[0.05], [5.4]])
-    searched = method.predict(X)
-    method.neighbors = nearest_neighbors(X_TRAIN, X, 5)
-    # With the neighbours given, the inputs themselves are not looked at.
-    given = method.predict(np.full_like(X, np.nan))
-    assert np.array_equal(searched.hypotheses, given.hypotheses)
-
-
-def test_too_few_training_points_are_all_used_and_logged(caplog):
-    with caplog.at_level(logging.INFO, logger="epistemic_calibration"):
-        method = Likelihood(definition="literature").fit(X_TRAIN, Y_TRAIN)
-    assert "6 training points, fewer than 10 neighbours" in caplog.text
-    np.testing.assert_allclose(
-        method.epistemic_uncertainty(np.array([[3.0]])), min(plausibilities(2, 4)), rtol=1e-12
-    )

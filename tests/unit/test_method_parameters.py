@@ -67,12 +67,6 @@ def test_a_class_inherits_the_fields_of_the_class_above():
     assert Same.default_parameters() == BaseRate.default_parameters()
 
 
-def test_precomputed_neighbours_are_no_parameter():
-    assert BaseRate().neighbors is None
-    with pytest.raises(TypeError):
-        BaseRate(neighbors=None)
-
-
 FILE = """\
 from __future__ import annotations
 from dataclasses import dataclass
@@ -122,20 +116,3 @@ def test_an_unknown_method_and_a_missing_file_are_named():
         load_method("forest")
     with pytest.raises(ValueError, match=r"no such method file: nowhere/mine\.py"):
         load_method("nowhere/mine.py")
-
-
-@pytest.mark.parametrize(
-    ("text", "n_found"),
-    [("", 0), ("class A(M): ...", 0), ("class A(BaseRate): ...\nclass B(BaseRate): ...", 2)],
-)
-def test_a_file_must_define_one_method(tmp_path, text, n_found):
-    path = tmp_path / "mine.py"
-    imports = (
-        "from epistemic_calibration.methods import Method as M\n"
-        "from epistemic_calibration.methods.base_rate import BaseRate\n"
-    )
-    path.write_text(imports + text + "\n")
-    with pytest.raises(
-        ValueError, match=f"exactly one concrete subclass of Method, found {n_found}"
-    ):
-        load_method(str(path))

@@ -1,8 +1,11 @@
+import logging
+
 import numpy as np
 import pytest
 from scipy.spatial.distance import cdist
 
 from epistemic_calibration.latents._neighbors import Neighbors, nearest_neighbors
+from epistemic_calibration.methods import load_method
 
 
 @pytest.fixture
@@ -38,3 +41,25 @@ def test_a_small_training_set_is_used_whole(points):
     found = nearest_neighbors(X_train[:3], X, 10)
     assert found.indices.shape == (7, 3)
     assert np.array_equal(np.sort(found.indices, axis=1), np.tile([0, 1, 2], (7, 1)))
+
+
+@pytest.mark.parametrize("name", ["eknn", "likelihood"])
+def test_methods_use_the_neighbours_that_they_are_given(points, name):
+    X_train, X = points
+    method = load_method(name)().fit(X_train, np.arange(30) % 2)
+    searched = method.predict(X)
+    method.neighbors = nearest_neighbors(X_train, X, 20)
+    # The inputs themselves are not looked at.
+    given = method.predict(np.full_like(X, np.nan))
+    assert np.array_equal(searched.hypotheses, given.hypotheses)
+
+
+@pytest.mark.parametrize(("name", "wanted"), [("eknn", 12), ("likelihood", 10)])
+def test_methods_use_all_of_too_few_training_points_and_log_it(points, name, wanted, caplog):
+    X_train, X = points
+    few = X_train[:5], np.arange(5) % 2
+    with caplog.at_level(logging.INFO, logger="epistemic_calibration"):
+        method = load_method(name)().fit(*few)
+    assert f"5 training points, fewer than {wanted} neighbours" in caplog.text
+    all_five = load_method(name)(n_neighbors=5).fit(*few)
+    assert np.array_equal(method.evaluate(X), all_five.evaluate(X))

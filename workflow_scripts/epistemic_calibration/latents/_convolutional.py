@@ -86,13 +86,13 @@ def default_latent_size(image_shape: tuple[int, int, int]) -> int:
     """Return the latent size that ``latent_size: auto`` stands for.
 
     The largest power of two that is at most a twelfth of the number of pixel values,
-    within 32 ... 1024. This gives the paper's sizes, 64 for 28x28x1 and 256 for 32x32x3;
-    8x8x1 gets 32.
+    within 32 ... 1024. This gives the paper's sizes, 64 for 28x28x1 and 256 for 32x32x3.
 
     Examples
     --------
-    >>> default_latent_size((28, 28, 1)), default_latent_size((32, 32, 3))
-    (64, 256)
+    >>> shapes = [(28, 28, 1), (32, 32, 3), (8, 8, 1), (1, 1, 1), (256, 256, 3)]
+    >>> [default_latent_size(shape) for shape in shapes]
+    [64, 256, 32, 32, 1024]
     """
     twelfth = math.prod(image_shape) // 12
     return min(max(2 ** (max(twelfth, 1).bit_length() - 1), 32), 1024)
