@@ -165,6 +165,9 @@ def test_same_seed_same_predictions_and_no_global_state(cheap, data):
     assert all(np.isfinite(value) for value in first.diagnostics.values())
     assert_equal_predictions(first, second)
     assert_equal_predictions(first, of_strided, atol=1e-4)
+    other = cheap(random_state=2).fit(X_train, Y_train[:, 0]).predict(X_test)
+    nothing_is_drawn = cheap.func.label == "Base rate"
+    assert np.array_equal(other.hypotheses, first.hypotheses) == nothing_is_drawn
 
 
 def test_a_task_depends_neither_on_the_others_nor_on_given_neighbours(cheap, data):

@@ -47,13 +47,6 @@ def test_mean_distance_is_that_of_distinct_pairs():
     assert abs(estimate - np.mean(exact)) < tolerance
 
 
-def test_a_neighbour_at_distance_zero_has_mass_alpha():
-    method = EvidentialKNN(n_neighbors=1).fit(X_TRAIN, Y_TRAIN)
-    prediction, uncertainty = method.evaluate(X_TRAIN)
-    np.testing.assert_allclose(uncertainty, 0.6, atol=1e-3)
-    np.testing.assert_allclose(prediction, np.where(Y_TRAIN == 1, 0.7, 0.3), atol=1e-3)
-
-
 def test_coinciding_training_points():
     method = EvidentialKNN(n_neighbors=4).fit(np.zeros((4, 2)), np.array([1, 1, 0, 0]))
     prediction, uncertainty = method.evaluate(np.array([[0.0, 0.0], [1.0, 0.0]]))

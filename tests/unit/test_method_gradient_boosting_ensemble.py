@@ -29,23 +29,6 @@ def test_members_are_models_fitted_by_themselves_on_the_same_bootstrap_samples()
     assert len(np.unique(hypotheses, axis=1).T) == 3
 
 
-def test_weights_are_repeated_points():
-    # On a feature of few values, with leaves of any size, a weight and a repetition are the same
-    # to the trees, up to the order of sums: of two splits that divide the points in the same way,
-    # either may be taken, which only other points can tell.
-    levels = X.round(0)
-    method = GradientBoostingEnsemble(
-        n_members=2, max_iter=10, min_samples_leaf=1, random_state=1
-    ).fit(levels, Y)
-    for j, hypotheses in enumerate(method.sample_hypotheses(levels).T):
-        drawn = np.random.default_rng(derive_seed(1, j)).integers(0, 400, 400)
-        repeated = HistGradientBoostingClassifier(
-            max_iter=10, learning_rate=0.2, min_samples_leaf=1, early_stopping=False
-        ).fit(levels[drawn], Y[drawn])
-        expected = repeated.predict_proba(levels[drawn])[:, 1]
-        np.testing.assert_allclose(hypotheses[drawn], expected, atol=1e-5)
-
-
 @pytest.mark.parametrize("label", [0, 1])
 def test_a_training_set_of_one_class(label):
     method = GradientBoostingEnsemble(n_members=2).fit(X[:30], np.full(30, label))

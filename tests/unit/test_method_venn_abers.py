@@ -52,25 +52,6 @@ def test_scores_are_learnt_from_the_rest_of_the_training_set():
     assert np.array_equal(again.calibration_scores_, method.calibration_scores_)
 
 
-def test_the_hypothesis_that_the_label_selects_is_calibrated():
-    # The theorem, over draws of the calibration set: E[(Y − p_Y) f(p_Y)] = 0 for every f.
-    draws = []
-    for seed in range(300):
-        rng = np.random.default_rng(seed)
-        X = rng.standard_normal((33, 1))
-        y = (rng.random(33) < 1 / (1 + np.exp(-2 * X[:, 0]))).astype(int)
-        method = VennAbersPredictor(random_state=seed).fit(X[:30], y[:30])
-        pairs = method.sample_hypotheses(X[30:])
-        selected = pairs[np.arange(3), y[30:]]
-        low = selected < 0.5
-        error = y[30:] - selected
-        draws.append([error.mean(), (error * low).mean(), (error * ~low).mean()])
-    draws = np.array(draws)
-    errors = draws.std(axis=0, ddof=1) / np.sqrt(len(draws))
-    # Three means: the chance of one beyond 4 standard errors is 2e-4.
-    assert np.all(np.abs(draws.mean(axis=0)) < 4 * errors)
-
-
 def test_without_scores_it_is_the_base_rate_with_one_more_label():
     X, y = np.zeros((40, 2)), np.arange(40) % 4 == 0
     method = VennAbersPredictor(calibration_fraction=0.5).fit(X, y)
