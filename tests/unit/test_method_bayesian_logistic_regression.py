@@ -4,6 +4,7 @@ from arviz_stats.base import array_stats
 from scipy.special import expit, log_expit
 
 from epistemic_calibration.methods.bayesian_logistic_regression import (
+    START_SCALE,
     BayesianLogisticRegression,
     ConvergenceError,
     _HamiltonianChains,
@@ -21,9 +22,11 @@ def sample(X, y, *, n_draws=400):
     """Return draws (n_chains, n_draws, n_weights) of the posterior with prior scale 0.5."""
     rng = np.random.default_rng(1)
     posterior = _Posterior(X, y, 0.5, rng)
-    chains = _HamiltonianChains(posterior, posterior.overdispersed_draws(8, rng), rng)
+    chains = _HamiltonianChains(
+        posterior, START_SCALE * rng.standard_normal((8, posterior.n_weights)), rng
+    )
     chains.warm_up(30)
-    return np.stack([weights for weights, _ in chains.iterate(n_draws)], axis=1)
+    return np.stack(list(chains.iterate(n_draws)), axis=1)[:, :, :-1]
 
 
 def mean_and_error(values):
@@ -147,11 +150,11 @@ def test_warm_up_frees_a_chain_whose_mean_acceptance_hides_it():
     X = np.column_stack([8 * rng.exponential(size=(3000, 12)), np.ones(3000)])
     y = (rng.random(3000) < expit(X[:, :12] @ np.linspace(-1, 1, 12) * 0.4)).astype(float)
     posterior = _Posterior(X, y, 0.5, rng)
-    starts = posterior.overdispersed_draws(10, rng)
+    starts = START_SCALE * rng.standard_normal((10, posterior.n_weights))
     starts[0] *= 6
     chains = _HamiltonianChains(posterior, starts, rng)
     chains.warm_up(10)
-    draws = np.stack([weights for weights, _ in chains.iterate(30)], axis=1)
+    draws = np.stack(list(chains.iterate(30)), axis=1)[:, :, :-1]
     assert (np.diff(draws, axis=1) != 0).any(axis=(1, 2)).all()
 
 
@@ -178,7 +181,9 @@ def test_draws_are_doubled_until_the_chains_agree():
 def test_steps_get_shorter_while_too_few_proposals_are_accepted(monkeypatch, acceptance, n_steps):
     rng = np.random.default_rng(0)
     posterior = _Posterior(*problem(40, 2), 0.5, rng)
-    chains = _HamiltonianChains(posterior, posterior.overdispersed_draws(3, rng), rng)
+    chains = _HamiltonianChains(
+        posterior, START_SCALE * rng.standard_normal((3, posterior.n_weights)), rng
+    )
     monkeypatch.setattr(chains, "_move", lambda: (acceptance, np.ones(3, dtype=bool)))
     chains.warm_up(7)
     # 2, 3, 4, 5, 7, 9, 12 and 15 steps, by a quarter more each time, rounded up.

@@ -17,12 +17,12 @@ logger = logging.getLogger("epistemic_calibration")
 
 # Factor on the standard deviation of the starting points: R-hat sees a chain that has not
 # converged only if the chains start further apart than the posterior is wide.
-_START_SCALE = 1.5
+START_SCALE = 1.5
 # Acceptance rate near which Hamiltonian Monte Carlo is most efficient (Betancourt et al. 2014).
 _TARGET_ACCEPTANCE = 0.8
-# A quarter turn of the harmonic oscillator carries a Gaussian to an independent draw.
+# A quarter turn of the harmonic oscillator carries a Gaussian to an independent draw; the relative
+# half-width of its random length is against periodic orbits.
 _TRAJECTORY = math.pi / 2
-# Relative half-width of the trajectory's random length, against periodic orbits.
 _JITTER = 0.2
 # Two steps a trajectory give nearly independent draws; one step was rejected too often.
 _MIN_STEPS = 2
@@ -126,45 +126,39 @@ class BayesianLogisticRegression(Method):
             )
             draws = self._sample_until_converged(posterior, rng)
 
-        pooled = draws.reshape(-1, draws.shape[-1])
-        kept = np.linspace(0, len(pooled) - 1, self.n_hypotheses).round().astype(int)
+        kept = np.linspace(0, len(draws) - 1, self.n_hypotheses).round().astype(int)
         self.coef_ = np.empty((self.n_hypotheses, X.shape[1]))
-        self.coef_[:, live] = pooled[kept, :-1]
+        self.coef_[:, live] = draws[kept, :-1]
         self.coef_[:, ~live] = self.prior_scale * rng.standard_normal((len(kept), sum(~live)))
-        self.intercept_ = pooled[kept, -1]
+        self.intercept_ = draws[kept, -1]
         self.diagnostics_["n_dead_features"] = int(np.sum(~live))
         return self
 
     def _sample_until_converged(
         self, posterior: _Posterior, rng: np.random.Generator
     ) -> np.ndarray:
-        """Return draws of shape (n_chains, n_draws, n_weights)."""
-        starts = posterior.overdispersed_draws(self.n_chains, rng)
+        """Return draws of shape (n_chains * n_draws, n_weights), chain by chain."""
+        starts = START_SCALE * rng.standard_normal((self.n_chains, posterior.n_weights))
         chains = _HamiltonianChains(posterior, starts, rng)
         chains.warm_up(self.n_warmup)
-
-        draws = np.empty((self.n_chains, 0, posterior.n_weights))
-        log_densities = np.empty((self.n_chains, 0))
+        states: list[np.ndarray] = []
         n_new = max(self.n_draws, math.ceil(self.n_hypotheses / self.n_chains))
         for _ in range(self.max_doublings + 1):
-            new = list(chains.iterate(n_new))
-            draws = np.concatenate([draws, np.stack([w for w, _ in new], axis=1)], axis=1)
-            log_densities = np.concatenate(
-                [log_densities, np.stack([value for _, value in new], axis=1)], axis=1
-            )
-            r_hat, ess = _worst_convergence(draws, log_densities)
+            states += chains.iterate(n_new)
+            draws = np.stack(states, axis=1)
+            r_hat, ess = _worst_convergence(draws)
             self.diagnostics_ = {
                 "r_hat_max": r_hat,
                 "ess_min": ess,
-                "acceptance_rate": chains.acceptance_rate,
+                "acceptance_rate": float(np.mean(chains.acceptances)),
                 "n_draws": draws.shape[0] * draws.shape[1],
             }
             logger.info("posterior sampling: %s", self.diagnostics_)
             if r_hat <= self.max_r_hat and ess >= self.min_effective_sample_size:
-                return draws
-            n_new = draws.shape[1]
+                return draws[:, :, :-1].reshape(-1, posterior.n_weights)
+            n_new = len(states)
         raise ConvergenceError(
-            f"chains have not converged after {draws.shape[1]} draws each: "
+            f"chains have not converged after {len(states)} draws each: "
             f"largest R-hat {r_hat:.3f} (allowed {self.max_r_hat}), smallest effective sample "
             f"size {ess:.0f} (required {self.min_effective_sample_size}). "
             f"Raise max_doublings or n_draws"
@@ -184,23 +178,22 @@ class BayesianLogisticRegression(Method):
         return self.diagnostics_
 
 
-def _worst_convergence(draws: np.ndarray, log_densities: np.ndarray) -> tuple[float, float]:
+def _worst_convergence(draws: np.ndarray) -> tuple[float, float]:
     from arviz_stats.base import array_stats
 
-    quantities = np.concatenate([draws, log_densities[:, :, None]], axis=2)
     axes = {"chain_axis": 0, "draw_axis": 1}
     # NaN, as of a chain that never moved, is the worst of all.
-    r_hat = np.nan_to_num(array_stats.rhat(quantities, method="rank", **axes), nan=np.inf)
-    ess = np.nan_to_num(array_stats.ess(quantities, method="bulk", **axes), nan=0.0)
+    r_hat = np.nan_to_num(array_stats.rhat(draws, method="rank", **axes), nan=np.inf)
+    ess = np.nan_to_num(array_stats.ess(draws, method="bulk", **axes), nan=0.0)
     return float(r_hat.max()), float(ess.min())
 
 
 class _Posterior:
     """The posterior of the weights, in coordinates in which it is nearly N(0, I).
 
-    Weights are w = center + whitening · z. The Gaussian that this makes of N(0, I), the
-    reference, is the Laplace approximation, or the variational one where that fits better.
-    Functions of weights or z take one row a chain.
+    Weights are w = center + whitening · z, one row a chain. The Gaussian that this makes of
+    N(0, I), the reference, is the Laplace approximation, or the variational one where that fits
+    better.
     """
 
     def __init__(
@@ -213,13 +206,10 @@ class _Posterior:
         self.n_weights = X.shape[1]
         self.precision = 1 / prior_scale**2
         # X carries the bias as a column of ones, since its weight has the same prior.
-        mode = (
-            LogisticRegression(
-                C=prior_scale**2, solver="newton-cholesky", fit_intercept=False, tol=1e-8
-            )
-            .fit(X, y)
-            .coef_[0]
+        regression = LogisticRegression(
+            C=prior_scale**2, solver="newton-cholesky", fit_intercept=False, tol=1e-8
         )
+        mode = regression.fit(X, y).coef_[0]
         p = expit(X @ mode)
         hessian = X.T @ ((p * (1 - p))[:, None] * X) + self.precision * np.eye(self.n_weights)
         self._set_reference(mode, hessian)
@@ -245,10 +235,6 @@ class _Posterior:
     def weights(self, z: np.ndarray) -> np.ndarray:
         """Return the weights at ``z``."""
         return self.center + z @ self.whitening.T
-
-    def overdispersed_draws(self, n_chains: int, rng: np.random.Generator) -> np.ndarray:
-        """Return starting points z, shape (n_chains, n_weights)."""
-        return _START_SCALE * rng.standard_normal((n_chains, self.n_weights))
 
     def remainder(self, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return what the reference lacks, U(z) − |z|²/2, and its gradient.
@@ -313,8 +299,7 @@ def _variational_gaussian(
     for _ in range(_MAX_VARIATIONAL_STEPS):
         gradient = X.T @ (y - probabilities) - precision * mean
         target = X.T @ (curvatures[:, None] * X) + precision * np.eye(len(mean))
-        step = 1.0
-        while True:
+        for step in 0.5 ** np.arange(11):
             new_matrix = (1 - step) * matrix + step * target
             root, log_determinant = _inverse_root(new_matrix)
             new_mean = mean + step * (root @ (root.T @ gradient))
@@ -323,9 +308,7 @@ def _variational_gaussian(
             if gain >= 0:
                 mean, matrix = new_mean, new_matrix
                 divergence, probabilities, curvatures = new
-            if gain >= 0 or step < 1e-3:
                 break
-            step /= 2
         if gain < 0.01:
             break
     return mean, matrix
@@ -342,8 +325,7 @@ class _HamiltonianChains:
         self.posterior, self.z, self.rng = posterior, z, rng
         self.potential, self.gradient = posterior.remainder(z)
         self.n_steps = _MIN_STEPS
-        self.acceptance_rate = math.nan
-        self._acceptances: list[float] = []
+        self.acceptances: list[float] = []
 
     def warm_up(self, n_iterations: int) -> None:
         """Move away from the starting points and settle the number of steps."""
@@ -357,13 +339,12 @@ class _HamiltonianChains:
             if acceptance < _TARGET_ACCEPTANCE or stuck:
                 self.n_steps = min(math.ceil(1.25 * self.n_steps), _MAX_STEPS)
 
-    def iterate(self, n_iterations: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Yield weights (n_chains, n_weights) and log densities (n_chains,)."""
+    def iterate(self, n_iterations: int) -> Iterator[np.ndarray]:
+        """Yield the weights and, in the last column, the log density of every chain."""
         for _ in range(n_iterations):
-            self._acceptances.append(self._move()[0])
+            self.acceptances.append(self._move()[0])
             energies = self.potential + 0.5 * np.sum(self.z**2, axis=1)
-            yield self.posterior.weights(self.z), -energies
-        self.acceptance_rate = float(np.mean(self._acceptances))
+            yield np.column_stack([self.posterior.weights(self.z), -energies])
 
     def _move(self) -> tuple[float, np.ndarray]:
         """Propose in every chain; return the mean acceptance, and which chains accepted."""
