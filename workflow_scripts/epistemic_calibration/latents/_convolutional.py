@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import math
 import time
-from collections.abc import Iterator
 from typing import Literal
 
 import numpy as np
@@ -17,6 +16,9 @@ from epistemic_calibration.latents.base import check_positive_integer
 from epistemic_calibration.seeds import derive_seed
 
 logger = logging.getLogger("epistemic_calibration")
+
+#: Images evaluated at once.
+_BATCH_SIZE = 1000
 
 
 class ConvolutionalAutoencoder(nn.Module):
@@ -114,7 +116,6 @@ def train(
     number of threads; the global generators are left as they were. Returns the network, and of
     each epoch its number, from 1, the mean loss per pixel value, and the seconds since the start.
     """
-    check_positive_integer("n_epochs", n_epochs)
     check_positive_integer("batch_size", batch_size)
     if latent_size != "auto":
         check_positive_integer("latent_size", latent_size, or_else="'auto' or ")
@@ -176,44 +177,12 @@ def _warn_of_no_use(data: torch.Tensor, loss: float) -> None:
 
 
 @torch.inference_mode()
-def encode(
-    network: ConvolutionalAutoencoder,
-    images: np.ndarray,
-    *,
-    batch_size: int = 1000,
-    device: Literal["auto", "cpu", "cuda"] = "auto",
-) -> np.ndarray:
-    """Return the latents of checked images, float32 (n_samples, latent_size), at least 0."""
-    latents = np.empty((len(images), network.latent_size), dtype=np.float32)
-    for rows, batch in _batches(network, images, batch_size, device):
-        latents[rows] = network.encoder(batch).cpu().numpy()
-    return latents
-
-
-@torch.inference_mode()
-def reconstruct(
-    network: ConvolutionalAutoencoder,
-    images: np.ndarray,
-    *,
-    batch_size: int = 1000,
-    device: Literal["auto", "cpu", "cuda"] = "auto",
-) -> np.ndarray:
-    """Return the reconstruction of checked images: their shape, float32 in [0, 1]."""
-    result = np.empty(images.shape, dtype=np.float32)
-    for rows, batch in _batches(network, images, batch_size, device):
-        result[rows] = network(batch).permute(0, 2, 3, 1).cpu().numpy()
-    return result
-
-
-def _batches(
-    network: ConvolutionalAutoencoder, images: np.ndarray, batch_size: int, device: str
-) -> Iterator[tuple[slice, torch.Tensor]]:
-    data = _tensor(images)
+def in_batches(module: nn.Module, images: np.ndarray, device: str) -> np.ndarray:
+    """Return what a network or its encoder makes of checked images, float32."""
     target = resolve_device(device)
-    network.to(target).eval()
-    for start in range(0, len(data), batch_size):
-        rows = slice(start, start + batch_size)
-        yield rows, _network_input(data[rows].to(target))
+    module.to(target).eval()
+    batches = _tensor(images).split(_BATCH_SIZE)
+    return torch.cat([module(_network_input(b.to(target))).cpu() for b in batches]).numpy()
 
 
 def _tensor(images: np.ndarray) -> torch.Tensor:

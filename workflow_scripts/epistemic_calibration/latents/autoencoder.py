@@ -58,14 +58,15 @@ class Autoencoder(Encoder):
         )
 
     def _encode(self, images: np.ndarray) -> np.ndarray:
-        from epistemic_calibration.latents._convolutional import encode
+        from epistemic_calibration.latents._convolutional import in_batches
 
-        return encode(self.network_, images, device=self.device)
+        return in_batches(self.network_.encoder, images, self.device)
 
     def _reconstruct(self, images: np.ndarray) -> np.ndarray:
-        from epistemic_calibration.latents._convolutional import reconstruct
+        from epistemic_calibration.latents._convolutional import in_batches
 
-        return reconstruct(self.network_, images, device=self.device)
+        again = in_batches(self.network_, images, self.device)
+        return np.ascontiguousarray(again.transpose(0, 2, 3, 1))
 
     def _state(self) -> dict[str, np.ndarray]:
         return {name: value.cpu().numpy() for name, value in self.network_.state_dict().items()}

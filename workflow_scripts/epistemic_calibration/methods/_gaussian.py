@@ -20,33 +20,10 @@ def sample_gaussian_hypotheses(
     n_hypotheses: int,
     random_state: int,
 ) -> np.ndarray:
-    """Draw hypotheses around a prediction, independently for every input.
+    """Draw φ ~ N(h(x), √EU(x)), clipped to [0, 1], shape (n_samples, n_hypotheses).
 
-    Parameters
-    ----------
-    prediction : ndarray of shape (n_samples,)
-        h(x), in [0, 1].
-    epistemic_uncertainty : ndarray of shape (n_samples,)
-        EU(x), the variance of the draws before clipping; not negative.
-    n_hypotheses : int
-    random_state : int
-
-    Returns
-    -------
-    ndarray of shape (n_samples, n_hypotheses), float64
-
-    Notes
-    -----
-    φ ~ N(h(x), √EU(x)) as in section 4 of the paper, the second argument being the standard
-    deviation. A column is not a function of x: neighbouring inputs get unrelated draws.
-
-    Examples
-    --------
-    >>> sample_gaussian_hypotheses(
-    ...     np.array([0.5, 1.0]), np.array([0.0, 0.0]), n_hypotheses=3, random_state=0
-    ... )
-    array([[0.5, 0.5, 0.5],
-           [1. , 1. , 1. ]])
+    The second argument of N is the standard deviation (paper, section 4). A column is not a
+    function of x: neighbouring inputs get unrelated draws.
     """
     rng = np.random.default_rng(random_state)
     hypotheses = rng.standard_normal((len(prediction), n_hypotheses))
