@@ -27,7 +27,6 @@ from epistemic_calibration.methods.kernels.networks import (
     training_mode,
 )
 from epistemic_calibration.methods.kernels.prediction import (
-    dropconnect_hypotheses,
     dropout_hypotheses,
     last_hidden_activations,
     predict_proba,
@@ -231,21 +230,13 @@ def test_masks_are_bernoulli_and_scaled_to_mean_one():
     assert abs(agreement - 0.58) < 5 * math.sqrt(0.58 * 0.42 / first.numel())
 
 
-def test_prediction_without_masks_is_the_network_itself():
+def test_dropping_nothing_for_each_input_is_the_network_itself():
     X, labels = problem(n_networks=1)
     trained = train_networks(X, labels, seeds=[0], n_epochs=2, device="cpu")
     expected = np.repeat(predict_proba(trained, X, device="cpu"), 3, axis=1)
-    common = {"n_hypotheses": 3, "seed": 0, "device": "cpu"}
-    np.testing.assert_allclose(
-        dropconnect_hypotheses(trained, X, DropConnect(0.0, output_layer=True), **common),
-        expected,
-        atol=1e-6,
-    )
-    for shared in (True, False):
-        hypotheses = dropout_hypotheses(
-            trained, X, Dropout((0.0, 0.0)), shared_masks=shared, **common
-        )
-        np.testing.assert_allclose(hypotheses, expected, atol=1e-6)
+    settings = {"n_hypotheses": 3, "shared_masks": False, "seed": 0, "device": "cpu"}
+    hypotheses = dropout_hypotheses(trained, X, Dropout((0.0, 0.0)), **settings)
+    np.testing.assert_allclose(hypotheses, expected, atol=1e-6)
 
 
 def test_prediction_is_the_same_in_pieces(monkeypatch):
