@@ -178,9 +178,7 @@ def _grow(codes, n_codes, y, weights, samples, max_features, min_samples_leaf, m
         if node == n_nodes:
             break
         begin, end = begins[node], ends[node]
-        total = np.int64(0)
-        for k in range(begin, end):
-            total += counts[k]
+        total = counts[begin:end].sum()
         weight, positive = (total >> _BITS) & MAX_SAMPLES, total >> (2 * _BITS)
         positive_fraction[node] = positive / weight
         pure = positive == 0 or positive == weight
@@ -201,18 +199,10 @@ def _grow(codes, n_codes, y, weights, samples, max_features, min_samples_leaf, m
         if feature[node] == _LEAF:
             continue
 
-        # Samples stay in their order, in which memory is read fastest.
         column = codes[feature[node]]
-        middle, n_right = begin, 0
-        for k in range(begin, end):
-            if column[samples[k]] <= lower[node]:
-                samples[middle], counts[middle] = samples[k], counts[k]
-                middle += 1
-            else:
-                other_samples[n_right], other_counts[n_right] = samples[k], counts[k]
-                n_right += 1
-        for k in range(n_right):
-            samples[middle + k], counts[middle + k] = other_samples[k], other_counts[k]
+        middle = begin + _divide(
+            samples[begin:end], counts[begin:end], column, lower[node], other_samples, other_counts
+        )
         left[node] = n_nodes
         begins[n_nodes], ends[n_nodes] = begin, middle
         begins[n_nodes + 1], ends[n_nodes + 1] = middle, end
@@ -220,6 +210,22 @@ def _grow(codes, n_codes, y, weights, samples, max_features, min_samples_leaf, m
         n_nodes += 2
     nodes = slice(0, n_nodes)
     return feature[nodes], lower[nodes], upper[nodes], left[nodes], positive_fraction[nodes]
+
+
+@compiled
+def _divide(samples, counts, column, last_left, other_samples, other_counts):
+    """Put the samples whose code is at most ``last_left`` first; return how many they are."""
+    # All stay in their order, in which memory is read fastest.
+    n_left, n_right = 0, 0
+    for k in range(len(samples)):
+        if column[samples[k]] <= last_left:
+            samples[n_left], counts[n_left] = samples[k], counts[k]
+            n_left += 1
+        else:
+            other_samples[n_right], other_counts[n_right] = samples[k], counts[k]
+            n_right += 1
+    samples[n_left:], counts[n_left:] = other_samples[:n_right], other_counts[:n_right]
+    return n_left
 
 
 @compiled
