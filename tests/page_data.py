@@ -77,7 +77,9 @@ def dataset_results(name, tasks, *, several_labels, n=300, seed=0):
             if several_labels:
                 given |= {"n_positive": rng.binomial(20, p), "n_labels": np.full(n, 20)}
             scorer = Scorer(given, SETTINGS)
-            rows += [{"method": method, "task": task, **row} for row in scorer.rows({})]
+            rows += [
+                {"method": method, "task": task, **row} for row in scorer.rows({"r_hat_max": 1.25})
+            ]
             summaries.append(scorer.summaries())
             arrays.append(scorer.compared())
         together = rows_of_all_tasks(summaries, SETTINGS)
@@ -88,7 +90,7 @@ def dataset_results(name, tasks, *, several_labels, n=300, seed=0):
     bounds = rows_of_methods(list(labels), compared, SETTINGS)
     rows += [{"task": None, **row} for row in bounds]
     diagnostics = {
-        method: diagnose(labels, arrays, confidence_level=0.95)
+        method: diagnose(labels, arrays, tasks, confidence_level=0.95)
         for method, arrays in compared.items()
     }
     pairs = pd.DataFrame([("random_forest", "laplace", 0.4)], columns=["method", "other", "p_holm"])

@@ -134,7 +134,7 @@ def test_a_row_leads_to_its_method_and_the_link_keeps_the_view(page, wide):
     )
     name = other.get_attribute("xlink:href").removeprefix("#")
     other.find_element(By.TAG_NAME, "text").click()
-    WebDriverWait(wide, 10).until(lambda _: name in methods_seen(wide))
+    WebDriverWait(wide, 120).until(lambda _: name in methods_seen(wide))
     assert first[0] not in methods_seen(wide)
     (chip,) = wide.find_elements(By.CSS_SELECTOR, f"#pets .chips a[href='#{name}']")
     assert chip.get_attribute("aria-current") is not None
@@ -153,11 +153,11 @@ def test_tables_can_be_copied_and_figures_saved(page, wide):
     )
     for button in seen(wide, "#pets .answers button"):
         button.click()
-        WebDriverWait(wide, 10).until(
+        WebDriverWait(wide, 120).until(
             lambda d: d.execute_script("return window.copied || window.saved")
         )
     assert "\\begin{tabular}" in wide.execute_script("return window.copied")
-    saved = WebDriverWait(wide, 10).until(lambda d: d.execute_script("return window.saved"))
+    saved = WebDriverWait(wide, 120).until(lambda d: d.execute_script("return window.saved"))
     assert saved.startswith("<svg") and "var(" not in saved and COLORS["light"]["blue"] in saved
     link = wide.find_element(By.CSS_SELECTOR, "#pets a[download$='_answers.csv']")
     content = wide.execute_async_script(

@@ -27,6 +27,7 @@ from epistemic_calibration.report._diagnostics import (
     diagnose,
     reliability,
     risk_coverage,
+    top_bins,
 )
 from epistemic_calibration.report.page._svg import inline_svg
 from epistemic_calibration.report.page._template import COLORS
@@ -103,14 +104,35 @@ def test_errors_among_those_kept_are_means_over_all_orders_of_ties():
 
 def test_diagnostics_are_json_and_count_every_prediction():
     y, p = sample()
-    compared = {"mean_prediction": p, "uncertainty": p * (1 - p)}
-    found = diagnose(y, compared, confidence_level=0.95)
+    bins = (10 * p).astype(int)
+    compared = {"mean_prediction": p, "bins": bins, "uncertainty": p * (1 - p)}
+    found = diagnose(y, compared, ["cat", "dog"], confidence_level=0.95)
     assert json.loads(json.dumps(found, allow_nan=False)) == found
     assert sum(found["reliability"]["n"]) == y.size
     by = found["risk_coverage"]
     # EU = Δ(1 − Δ) orders as 1 − max p does.
     np.testing.assert_allclose(by["uncertainty"], by["prediction"])
     assert by["uncertainty"][-1] == pytest.approx(((p > 0.5) != y).mean())
+
+
+@pytest.mark.parametrize("groups", [None, np.arange(400) // 2])
+def test_bins_that_carry_the_error_have_their_shares_of_the_corrected_tece(groups):
+    y, p = sample()
+    bins = (10 * p).astype(int)
+    parts = []
+    for task, y_k, p_k, bins_k in zip(["cat", "dog"], y, p, bins, strict=True):
+        for inside in (bins_k == k for k in range(10)):
+            units = (np.arange(400) if groups is None else groups)[inside]
+            e, apart = (y_k - p_k)[inside], units[:, None] != units
+            part = inside.mean() * np.outer(e, e)[apart].mean()
+            parts.append((part, task, inside.sum(), p_k[inside].mean(), y_k[inside].mean()))
+    total = sum(part for part, *_ in parts)
+    found = top_bins(y, p, bins, ["cat", "dog"], confidence_level=0.9, groups=groups)
+    assert len(found) == 4
+    for row, (part, *expected) in zip(found, sorted(parts, reverse=True), strict=False):
+        assert [row[k] for k in ("task", "n", "predicted", "frequency")] == expected
+        assert row["share"] == pytest.approx(part / total)
+        assert row["low"] < row["frequency"] < row["high"]
 
 
 # The three answers
@@ -234,6 +256,18 @@ def test_every_figure_is_drawn_and_says_what_it_shows(html):
         root = ET.fromstring(figure)
         assert root.get("role") == "img" and len(root.get("aria-label")) > 20
         assert len(list(root.iter("{http://www.w3.org/2000/svg}path"))) > 5
+
+
+def test_tables_say_where_it_goes_wrong_and_what_fits_say_of_themselves(html):
+    datasets = run_results().datasets
+    carried = [m["top_bins"] for d in datasets for m in d.diagnostics.values()]
+    assert html.count("<strong>Where it goes wrong") == len([c for c in carried if c])
+    text = re.sub(r"\s*<[^>]+>\s*", "|", html)
+    for row in carried[0]:
+        numbers = (f"{row[k]:.3f}" for k in ("predicted", "frequency", "low", "high"))
+        said = "{}||{} [{}, {}]||".format(*numbers) + f"{100 * row['share']:.0f}\N{NO-BREAK SPACE}%"
+        assert f"||{row['n']}||{said}|" in text
+    assert text.count("|r hat max||1.25||1.25||1.25|") == 2 * 4
 
 
 def test_an_svg_has_every_word_and_number_of_its_figure():

@@ -24,7 +24,7 @@ def needs(plan, dataset, seed):
 
 
 def step(job):
-    """Write reliability, and risk against coverage."""
+    """Write reliability, risk against coverage, and the bins that carry the error."""
     import json
     from pathlib import Path
 
@@ -38,9 +38,10 @@ def step(job):
     y_true = np.stack([labels[task] for task in settings.tasks])
     methods = {}
     for path in sorted(job.inputs.compared):
-        compared, _ = read_npz(path, ["mean_prediction", "uncertainty"])
-        found = diagnose(y_true, compared, confidence_level=settings.confidence_level)
-        methods[Path(path).stem] = found
+        compared, _ = read_npz(path, ["mean_prediction", "bins", "uncertainty"])
+        methods[Path(path).stem] = diagnose(
+            y_true, compared, settings.tasks, confidence_level=settings.confidence_level
+        )
     result = {**job.where, "methods": methods}
     text = json.dumps(result, separators=(",", ":"), allow_nan=False)
     write_text(job.outputs.diagnostics, text + "\n")

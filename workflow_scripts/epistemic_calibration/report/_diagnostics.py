@@ -1,8 +1,11 @@
-"""What figures and pages show of one method besides its scores: reliability, risk by coverage."""
+"""What figures and pages show of one method besides its scores.
+
+Reliability, risk by coverage, and the bins that carry the calibration error.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,11 +13,14 @@ import numpy as np
 from epistemic_calibration._evaluation_plot import wilson_interval
 from epistemic_calibration.metrics._means import mean_of_groups
 from epistemic_calibration.metrics.binning import equal_width_bins
+from epistemic_calibration.metrics.corrected import form_of
 
 #: Bins of equal width of the reliability diagram.
 N_RELIABILITY_BINS = 10
 #: Coverages at which the errors are told.
 N_COVERAGES = 50
+#: Bins shown of those that carry the calibration error.
+N_TOP_BINS = 4
 
 
 def reliability(
@@ -31,7 +37,7 @@ def reliability(
     y_true, mean : ndarray of shape (n_tasks, n_samples)
         Labels in {0, 1} and predictions in [0, 1]; sample n is the same input in every task.
     confidence_level : float in (0, 1)
-    groups : ndarray of shape (n_samples,), optional
+    groups : ndarray of int of shape (n_samples,), optional
         Equal for inputs that are not independent of each other.
 
     Returns
@@ -55,17 +61,26 @@ def reliability(
     rows = []
     for number in np.unique(bins):
         inside = bins == number
-        frequency, n = float(y[inside].mean()), int(inside.sum())
-        units = np.unique(inputs[inside], return_inverse=True)[1]
+        units = inputs[inside] if grouped else None
+        rows.append(_bin(y[inside], prediction[inside], units, confidence_level))
+    return {name: [row[name] for row in rows] for name in rows[0]}
+
+
+def _bin(
+    y: np.ndarray, prediction: np.ndarray, units: np.ndarray | None, level: float
+) -> dict[str, float]:
+    frequency, n = float(y.mean()), len(y)
+    n_independent = float(n)
+    if units is not None:
+        units = np.unique(units, return_inverse=True)[1]
         n_independent = float(units.max() + 1)
-        if grouped and n_independent > 1 and 0 < frequency < 1:
-            error = mean_of_groups(y[inside], units, confidence_level).standard_error
+        if n_independent > 1 and 0 < frequency < 1:
+            error = mean_of_groups(y, units, level).standard_error
             if error > 0:
                 n_independent = min(n, frequency * (1 - frequency) / error**2)
-        low, high = wilson_interval(frequency, n_independent, confidence_level)
-        rows.append((float(prediction[inside].mean()), frequency, float(low), float(high), n))
-    names = ("predicted", "frequency", "low", "high", "n")
-    return {name: list(column) for name, column in zip(names, zip(*rows, strict=True), strict=True)}
+    low, high = map(float, wilson_interval(frequency, n_independent, level))
+    predicted = float(prediction.mean())
+    return {"predicted": predicted, "frequency": frequency, "low": low, "high": high, "n": n}
 
 
 def risk_coverage(wrong: np.ndarray, orders: Mapping[str, np.ndarray]) -> dict[str, list[float]]:
@@ -100,9 +115,52 @@ def risk_coverage(wrong: np.ndarray, orders: Mapping[str, np.ndarray]) -> dict[s
     return found
 
 
+def top_bins(
+    y_true: np.ndarray,
+    mean: np.ndarray,
+    bins: np.ndarray,
+    tasks: Sequence[str],
+    *,
+    confidence_level: float,
+    groups: np.ndarray | None = None,
+) -> list[dict[str, Any]]:
+    """Return the bins that contribute most to the mean corrected TECE over tasks, largest first.
+
+    ``bins`` are those of the corrected TECE, all else is as of `reliability`. Each has its
+    ``task``, what `reliability` returns of a bin, and its ``share`` of the corrected TECE, None
+    where that is not above 0. Since they are chosen for their error, the level of their intervals
+    is of all bins together, by Bonferroni.
+
+    Examples
+    --------
+    >>> y, mean, bins = np.array([[0, 0, 1, 1]]), np.full((1, 4), 0.25), np.array([[0, 0, 1, 1]])
+    >>> first, second = top_bins(y, mean, bins, ["cat"], confidence_level=0.95)
+    >>> first["frequency"], first["share"], second["share"]
+    (1.0, 0.9, 0.1)
+    """
+    y_true, mean = y_true.astype(float), mean.astype(float)
+    parts = []
+    for number in range(len(tasks)):
+        b = form_of(y_true[number], mean[number], bins[number], groups).bins
+        of_bins = zip((b.w * b.squared_error).tolist(), np.flatnonzero(b.used), strict=True)
+        parts += [(part, number, k) for part, k in of_bins]
+    total = sum(part for part, *_ in parts)
+    level = 1 - (1 - confidence_level) / len(parts)
+    found = []
+    for part, number, k in sorted(parts, key=lambda of_bin: -of_bin[0])[:N_TOP_BINS]:
+        if part > 0:
+            inside = bins[number] == k
+            among = None if groups is None else groups[inside]
+            row = _bin(y_true[number][inside], mean[number][inside], among, level)
+            share = part / total if total > 0 else None
+            found.append({"task": tasks[number], **row, "share": share})
+    return found
+
+
 def diagnose(
     y_true: np.ndarray,
     compared: Mapping[str, np.ndarray],
+    tasks: Sequence[str],
     *,
     confidence_level: float,
     groups: np.ndarray | None = None,
@@ -114,20 +172,21 @@ def diagnose(
     y_true, confidence_level, groups
         As of `reliability`.
     compared : mapping
-        ``mean_prediction`` and ``uncertainty``, each of the shape of ``y_true``.
+        ``mean_prediction``, ``bins`` and ``uncertainty``, each of the shape of ``y_true``.
+    tasks : sequence of str
 
     Returns
     -------
     dict
         ``reliability`` and ``risk_coverage`` of all tasks together, by ``uncertainty`` and by
-        ``prediction``, 1 − max p.
+        ``prediction``, 1 − max p; ``top_bins``.
 
     Examples
     --------
     >>> y, mean = np.array([[0, 1, 0, 1]]), np.array([[0.2, 0.3, 0.6, 0.9]])
-    >>> compared = {"mean_prediction": mean, "uncertainty": mean}
-    >>> sorted(diagnose(y, compared, confidence_level=0.95))
-    ['reliability', 'risk_coverage']
+    >>> compared = {"mean_prediction": mean, "bins": np.array([[0, 0, 1, 1]]), "uncertainty": mean}
+    >>> sorted(diagnose(y, compared, ["cat"], confidence_level=0.95))
+    ['reliability', 'risk_coverage', 'top_bins']
     """
     mean, uncertainty = compared["mean_prediction"], compared["uncertainty"]
     orders = {"uncertainty": uncertainty, "prediction": np.minimum(mean, 1 - mean)}
@@ -135,4 +194,5 @@ def diagnose(
     return {
         "reliability": reliability(y_true, mean, **options),
         "risk_coverage": risk_coverage((mean > 0.5) != (y_true == 1), orders),
+        "top_bins": top_bins(y_true, mean, compared["bins"], tasks, **options),
     }

@@ -163,6 +163,7 @@ _PARTS = """\
 {% for p in m.pictures %}<figure>{{ p.svg }}<figcaption>{{ p.caption }}</figcaption></figure>
 {% endfor %}
 </div>
+{% for t in m.wrong %}{{ table(t) }}{% endfor %}
 </article>
 {% endfor %}
 {% endif %}

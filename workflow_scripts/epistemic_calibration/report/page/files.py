@@ -13,7 +13,7 @@ from epistemic_calibration._evaluation_plot import size_curve
 from epistemic_calibration.evaluation import evaluate
 from epistemic_calibration.metrics import Sample
 from epistemic_calibration.metrics.ranking import errors_and_doubt
-from epistemic_calibration.report._diagnostics import reliability, risk_coverage
+from epistemic_calibration.report._diagnostics import reliability, risk_coverage, top_bins
 from epistemic_calibration.report.comparisons import compare_methods
 from epistemic_calibration.report.page.run import RunResults, run_page
 from epistemic_calibration.report.results import DatasetResults
@@ -61,13 +61,14 @@ def files_page(
     for name, arrays in files.items():
         e = _evaluated(name, arrays, n_bins=n_bins, **options)
         found = list(_rows(e.to_frame()))
+        tasks = [str(c) for c in e.class_names or ()] if e.n_classes > 2 else [""]
         warnings += [f"{name}: {w}" if others else w for w in e.warnings]
         if "tece_corrected" in {row["metric"] for row in found}:
             samples = _samples(e)
             labels, predictions[name] = [s.y for s in samples], [[s.mean for s in samples]]
             nested = {"n_bins": e.n_bins, "binning": "nested", "random_state": random_state}
             bins[name] = [[s.bins(**nested) for s in samples]]
-            diagnostics[name] = _diagnosed(e, samples)
+            diagnostics[name] = _diagnosed(e, samples, bins[name][0], tasks)
             if e.reported_error is not None:
                 found += _curve(e)
         rows += [{"method": name, **row} for row in found]
@@ -82,7 +83,7 @@ def files_page(
         {name: {"label": name, "family": "active"} for name in files},
         differences=differences,
         diagnostics=diagnostics,
-        tasks=[str(c) for c in e.class_names or ()] if e.n_classes > 2 else [""],
+        tasks=tasks,
         confidence_level=confidence_level,
         warnings=warnings,
     )
@@ -135,15 +136,19 @@ def _samples(e: Any) -> list[Sample]:
     ]
 
 
-def _diagnosed(e: Any, samples: list[Sample]) -> dict[str, Any]:
+def _diagnosed(
+    e: Any, samples: list[Sample], bins: list[np.ndarray], tasks: list[str]
+) -> dict[str, Any]:
     inputs, level = e._inputs, e.confidence_level
     y_true, mean = (np.stack([getattr(s, name) for s in samples]) for name in ("y", "mean"))
     # An error is a wrong class, not a wrong answer to one of the questions.
     wrong, doubt = errors_and_doubt(inputs.sample, inputs.prediction)
     orders = {"uncertainty": inputs.ranking_key, "prediction": doubt}
+    options = {"confidence_level": level, "groups": inputs.groups}
     return {
-        "reliability": reliability(y_true, mean, confidence_level=level, groups=inputs.groups),
+        "reliability": reliability(y_true, mean, **options),
         "risk_coverage": risk_coverage(wrong, orders),
+        "top_bins": top_bins(y_true, mean, np.stack(bins), tasks, **options),
     }
 
 

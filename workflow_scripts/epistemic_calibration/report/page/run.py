@@ -28,7 +28,7 @@ from epistemic_calibration.report.page._svg import inline_svg
 from epistemic_calibration.report.page._template import COLORS, TEMPLATES
 from epistemic_calibration.report.results import DatasetResults
 from epistemic_calibration.report.style import rc_params
-from epistemic_calibration.report.tables._table import MISSING, Table, _flat
+from epistemic_calibration.report.tables._table import MISSING, Table, _flat, estimate, number
 
 _PERCENT = "\N{NO-BREAK SPACE}%"
 #: Width in inches of the answers on a wide and on a narrow screen.
@@ -105,6 +105,7 @@ class _Dataset:
         results, found = self.results, self.found
         table = answers_table(found, results)
         more = set(found["family"]) - {"active"} if (found["family"] == "active").any() else set()
+        tables = [*self.tables, *_fits(results)]
         return {
             "id": self.id,
             "title": results.title,
@@ -119,7 +120,7 @@ class _Dataset:
             "text": table.to_terminal(),
             "latex": table.to_latex(self.id),
             "methods": list(self._methods()),
-            "tables": [table_shown(t, folded=True) for t in self.tables],
+            "tables": [table_shown(t, folded=True) for t in tables],
         }
 
     def _answers(self, more: bool) -> Iterator[str]:
@@ -156,6 +157,7 @@ class _Dataset:
                     for draw, data, said in pictures
                     if data is not None
                 ],
+                "wrong": [table_shown(t) for t in _wrong(diagnosed["top_bins"])],
             }
 
     def _panel(self, draw: Any, data: Any, said: str) -> str:
@@ -199,6 +201,45 @@ def _said_of_method(row: pd.Series) -> str:
             f"among those of least 1 − max p."
         )
     return " ".join(parts)
+
+
+def _wrong(bins: Sequence[Mapping[str, Any]]) -> Iterator[Table]:
+    if not bins:
+        return
+    cells = pd.DataFrame(bins).set_index("task")
+    text = {
+        "Inputs": [f"{n:,}" for n in cells["n"]],
+        "Mean prediction": [number(value, 3) for value in cells["predicted"]],
+        "Frequency of label 1": [
+            estimate(*row, 3) for row in cells[["frequency", "low", "high"]].to_numpy()
+        ],
+        "Share of the squared error": [
+            MISSING if pd.isna(value) else number(100 * value, 0) + _PERCENT
+            for value in cells["share"]
+        ],
+    }
+    index = pd.Index([task or "all" for task in cells.index], name="Task")
+    notes = (
+        "Intervals allow for the choice among all bins. The noise of the labels is subtracted, so "
+        "other bins may have shares below 0.",
+    )
+    caption = "Where it goes wrong: the bins with the largest shares of its calibration error"
+    yield Table(cells, pd.DataFrame(text, index=index), caption, notes)
+
+
+def _fits(results: DatasetResults) -> Iterator[Table]:
+    rows = results.of_tasks
+    rows = rows[rows["metric"].str.startswith("diagnostic_")]
+    if rows.empty:
+        return
+    names = rows["metric"].str.removeprefix("diagnostic_").str.replace("_", " ")
+    found = rows.assign(number=names).groupby(["method", "number"])["value"]
+    cells = found.agg(["min", "median", "max"]).reindex(results.order, level="method")
+    text = cells.map("{:.4g}".format).set_axis(["Least", "Median", "Largest"], axis=1)
+    text = text.rename(lambda name: results.methods[name]["label"], level="method")
+    text.index.names = ["Method", "Number"]
+    caption = "What fits say of themselves, over tasks and seeds"
+    yield Table(cells, text, caption, ("R-hat should be near 1.",))
 
 
 def table_shown(table: Table, *, folded: bool = False) -> dict[str, Any]:
