@@ -217,10 +217,10 @@ def test_rare_and_absent_classes_are_named():
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"n_positive": Y, "n_labels": Y}, "n_positive is not taken with several classes: give la"),
+        ({"n_positive": Y, "n_labels": Y}, "several labels per input are label_counts"),
         ({"prediction": Y}, "prediction is not taken with several classes"),
         ({"label_counts": COUNTS[:, :2]}, "label_counts has shape"),
-        ({"axes": "hnc"}, "axes='hnc' says that its axis 1 is the samples"),
+        ({"axes": "hnc"}, "axes='hnc' its axis 1 is the samples"),
         ({"class_names": ["a"]}, "it has 3 classes; class_names has 1"),
         ({"n_bins": 351}, "n_bins must be at most 350"),
         ({"groups": np.zeros(700)}, "without two groups"),

@@ -275,7 +275,7 @@ def test_several_classes_are_scored_drawn_and_compared(capsys, classes, tmp_path
     code, out, _ = run(capsys, "compare", classes, other)
     assert code == 0 and "on average over classes" in out
     code, _, err = run(capsys, "score", classes, "--axes", "nch")
-    assert code == 1 and "axes='nch' says" in err
+    assert code == 1 and "axes='nch' its axis 0 is" in err
 
 
 def test_groups_are_taken_by_name_or_by_themselves(capsys, tmp_path):

@@ -24,9 +24,7 @@ from epistemic_calibration._evaluation_text import (
 )
 from epistemic_calibration.evaluation import Evaluation, plain
 from epistemic_calibration.metrics import ErrorDifference, Estimate
-from epistemic_calibration.metrics._classes import ClassSample
-from epistemic_calibration.metrics._groups import nested_bins_of_groups
-from epistemic_calibration.metrics._means import mean_of_groups
+from epistemic_calibration.metrics._clusters import mean_of_groups
 from epistemic_calibration.metrics.ranking import difference_kept, errors_and_doubt
 
 
@@ -193,19 +191,14 @@ def compare(evaluations: Mapping[str, Evaluation]) -> Comparison:
         got = a.n_samples if a.n_groups is None else a.n_groups
         raise ValueError(f"a comparison takes {LEAST_SAMPLES} {what} or more, got {got}")
     groups, level, seed = a._inputs.groups, a.confidence_level, a.random_state
-    tasks = {name: _tasks(e._inputs) for name, e in evaluations.items()}
     n_bins = min(e.n_bins for e in evaluations.values())
+    tasks = {name: e._inputs.tasks() for name, e in evaluations.items()}
     differences = metrics.compare_mean_corrected_errors(
         [task.y for task in tasks[first]],
-        {name: [task.mean for task in of_predictor] for name, of_predictor in tasks.items()},
+        {name: [task.mean for task in of_it] for name, of_it in tasks.items()},
         {
-            name: [
-                t.bins(n_bins=n_bins, binning="nested", random_state=seed)
-                if groups is None
-                else nested_bins_of_groups(t, groups, n_bins, seed)[1]
-                for t in of_predictor
-            ]
-            for name, of_predictor in tasks.items()
+            name: [a._inputs.nested_bins(task, n_bins) for task in of_it]
+            for name, of_it in tasks.items()
         },
         random_state=seed,
         confidence_level=level,
@@ -232,7 +225,7 @@ def compare(evaluations: Mapping[str, Evaluation]) -> Comparison:
 
 def _losses(inputs: Evaluated) -> np.ndarray:
     """Return the squared loss of every input, a sum over three classes or more."""
-    if isinstance(inputs.sample, ClassSample):
+    if inputs.several:
         return np.square(inputs.sample.error()).sum(axis=1)
     return (inputs.sample.y - inputs.prediction) ** 2
 
@@ -259,14 +252,3 @@ def _check_alike(first: str, a: Evaluation, name: str, b: Evaluation) -> None:
     together = len(np.unique(both, axis=1).T)
     if any(len(np.unique(labels)) != together for labels in both):
         raise ValueError(f"{first} and {name} differ in which inputs are of one group")
-
-
-def _tasks(inputs: Evaluated) -> list[metrics.Sample]:
-    """Return the task, or one for each class against all others."""
-    sample = inputs.sample
-    if not isinstance(sample, ClassSample):
-        return [sample]
-    return [
-        metrics.Sample((sample.y == c).astype(np.uint8), sample.hypotheses[:, :, c])
-        for c in range(sample.n_classes)
-    ]

@@ -6,7 +6,7 @@ import dataclasses
 import math
 import warnings
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,14 +14,18 @@ from epistemic_calibration import metrics
 from epistemic_calibration.metrics import CorrectedError, EECEParts, Estimate, Sample
 from epistemic_calibration.metrics._classes import ClassSample
 from epistemic_calibration.metrics._classwise import worst_class
+from epistemic_calibration.metrics._clusters import mean_of_groups, ratio_of_means
 from epistemic_calibration.metrics._groups import distinct_inputs, nested_bins_of_groups
 from epistemic_calibration.metrics._label_counts import label_moments
-from epistemic_calibration.metrics._means import mean_of_groups, ratio_of_means
 from epistemic_calibration.metrics._validation import check_positive_integer
 from epistemic_calibration.metrics.controls import control_estimates
 from epistemic_calibration.metrics.label_collection import selection_fault, stopping_fault
+from epistemic_calibration.metrics.law_error import Draws
 from epistemic_calibration.metrics.law_test import can_reject
 from epistemic_calibration.metrics.ranking import Kind, rank_sample, uncertainty_of
+
+if TYPE_CHECKING:
+    from epistemic_calibration.predictions._intake import Inputs
 
 #: With fewer inputs nothing is said of calibration.
 LEAST_SAMPLES = 11
@@ -39,28 +43,54 @@ ECE_N_BINS = 10
 class Evaluated:
     """What is evaluated, and how.
 
-    Attributes
-    ----------
-    sample : Sample or ClassSample
-    prediction : ndarray of shape (n_samples[, n_classes])
-        The predictor's own, or the mean of the hypotheses.
-    counts : ndarray of int, shape (n_samples, n_classes), or None
-        Labels of each class that an input has.
-    groups : ndarray of int, shape (n_samples,), or None
-        Groups 0, 1, ....
-    ranked_by : ndarray of shape (n_samples,), or None
-        Uncertainty of another kind than the variance.
+    ``prediction`` (n_samples[, n_classes]) is the predictor's own, or the mean of the hypotheses;
+    ``counts`` (n_samples, n_classes) are labels of each class, ``groups`` (n_samples,) are 0, 1,
+    ..., and ``ranked_by`` (n_samples,) is an uncertainty of another kind than the variance.
     """
 
-    sample: Any
+    sample: Sample | ClassSample
     prediction: np.ndarray
     counts: np.ndarray | None
     groups: np.ndarray | None
     exchangeable: bool
+    draws: Draws
     kind: Kind
     ranked_by: np.ndarray | None
     level: float
     random_state: int
+
+    @classmethod
+    def of(cls, inputs: Inputs, *, draws: Draws, level: float, random_state: int) -> Evaluated:
+        reported, ranked_by = inputs.epistemic_uncertainty, None
+        several = inputs.hypotheses.ndim == 3
+        if several or inputs.kind_of_uncertainty != "variance":
+            reported, ranked_by = None, reported
+        if several:
+            sample = ClassSample(inputs.y_true, inputs.hypotheses)
+        else:
+            sample = Sample(inputs.y_true, inputs.hypotheses, epistemic_uncertainty=reported)
+        return cls(
+            sample,
+            sample.mean if inputs.prediction is None else inputs.prediction.astype(np.float64),
+            inputs.label_counts,
+            inputs.groups,
+            exchangeable=inputs.exchangeable,
+            draws=draws,
+            kind=inputs.kind_of_uncertainty,
+            ranked_by=ranked_by,
+            level=level,
+            random_state=random_state,
+        )
+
+    @property
+    def several(self) -> bool:
+        """Whether there are three classes or more."""
+        return isinstance(self.sample, ClassSample)
+
+    @property
+    def reported(self) -> np.ndarray | None:
+        """The model's own variance."""
+        return getattr(self.sample, "reported", None)
 
     @property
     def has_own_prediction(self) -> bool:
@@ -72,6 +102,11 @@ class Evaluated:
         return np.arange(len(self.sample.y)) if self.groups is None else self.groups
 
     @property
+    def n_units(self) -> int:
+        """Number of what is independent of each other: groups, or inputs."""
+        return int(self.clusters.max()) + 1
+
+    @property
     def n_distinct(self) -> int:
         """Number of inputs, of which copies in a group are one: bins are of them."""
         first, _ = distinct_inputs(self.sample.hypotheses, self.groups)
@@ -80,7 +115,7 @@ class Evaluated:
     @property
     def are_draws(self) -> bool:
         """Whether EU is of draws, so that it is smaller than the error of their mean."""
-        return self.exchangeable and getattr(self.sample, "reported", None) is None
+        return self.exchangeable and self.reported is None
 
     @property
     def factor(self) -> float:
@@ -91,15 +126,14 @@ class Evaluated:
     @property
     def reports(self) -> bool:
         """Whether there is an uncertainty whose size can be judged."""
-        several = self.sample.hypotheses.shape[1] > 1
-        return several or getattr(self.sample, "reported", None) is not None
+        return self.sample.hypotheses.shape[1] > 1 or self.reported is not None
 
     @property
     def ranking_key(self) -> np.ndarray:
         """The uncertainty that orders the inputs."""
         if self.ranked_by is not None:
             return self.ranked_by
-        if self.kind == "variance" and isinstance(self.sample, Sample):
+        if self.kind == "variance" and not self.several:
             return self.sample.uncertainty
         return uncertainty_of(self.sample.hypotheses, self.kind)
 
@@ -110,138 +144,114 @@ class Evaluated:
         kept = self.counts.sum(axis=1) >= 2
         return len(np.unique(self.clusters[kept])) >= LEAST_SAMPLES
 
+    def tasks(self) -> list[Sample]:
+        """Return the task, or one for each class against all others."""
+        if not self.several:
+            return [self.sample]
+        sample = self.sample
+        return [
+            Sample((sample.y == c).astype(np.uint8), sample.hypotheses[:, :, c])
+            for c in range(sample.n_classes)
+        ]
 
-def two_classes(inputs: Evaluated, n_bins: int | None) -> dict[str, Any]:
-    """Return the attributes of an `Evaluation` of labels 0 and 1."""
+    def counts_of_tasks(self) -> list[np.ndarray]:
+        """Return the positive labels of each task."""
+        return list(self.counts.T) if self.several else [self.counts[:, 1]]
+
+    def nested_bins(self, task: Sample, n_bins: int) -> np.ndarray:
+        if self.groups is None:
+            return task.bins(n_bins=n_bins, binning="nested", random_state=self.random_state)
+        return nested_bins_of_groups(task, self.groups, n_bins, self.random_state)[1]
+
+
+def estimates(
+    inputs: Evaluated, names: tuple[str, ...] | None, n_bins: int | None
+) -> dict[str, Any]:
+    """Return the attributes of an `Evaluation`."""
     sample, own, groups, level = inputs.sample, inputs.prediction, inputs.groups, inputs.level
-    n_groups, n_units = units_of(groups, len(sample))
-    bins = numbers_of_bins(n_bins, inputs.n_distinct)
+    bins, eece_bins = numbers_of_bins(n_bins, inputs.n_distinct)
+    found: dict[str, Any] = {"tests": {}, "n_bins": bins}
+    if inputs.n_units >= LEAST_SAMPLES:
+        if inputs.several:
+            found |= _calibration_of_classes(inputs, names, bins)
+        else:
+            found |= _calibration(inputs, bins, eece_bins)
+    if inputs.enough_labels:
+        found |= _second_order(inputs, names, bins, found["tests"])
+    if inputs.several:
+        losses = np.square(sample.error()).sum(axis=1)
+        found |= _of_uncertainty(inputs, losses / len(names), sample.variance.mean(axis=1), found)
+        shares = np.bincount(sample.y, minlength=len(names)) / len(sample.y)
+        right, confidence = sample.top == sample.y, np.take_along_axis(own, sample.top[:, None], 1)
+        warned = _warnings_of_classes(inputs, names)
+    else:
+        found |= _of_uncertainty(inputs, (sample.y - sample.mean) ** 2, sample.uncertainty, found)
+        losses, shares = (sample.y - own) ** 2, np.array([1 - sample.y.mean(), sample.y.mean()])
+        right, confidence = (own > 0.5) == (sample.y == 1), np.maximum(own, 1 - own)
+        found["ece"] = metrics.expected_calibration_error(sample.y, own, n_bins=ECE_N_BINS)
+        found["eece_n_bins"] = eece_bins
+        warned = _warnings_of_two(inputs, found)
+    return found | {
+        "n_groups": None if groups is None else inputs.n_units,
+        "class_shares": tuple(shares.tolist()),
+        "accuracy": _accuracy(right, level, groups),
+        "confidence": float(confidence.mean()),
+        "brier": _mean(losses, level, groups, most=2.0 if inputs.several else 1.0),
+        "warnings": tuple(_warnings(inputs, found) + warned),
+    }
+
+
+def _calibration(inputs: Evaluated, n_bins: int, eece_n_bins: int) -> dict[str, Any]:
+    sample, groups, judged = inputs.sample, inputs.groups, inputs.sample
     seed = {"random_state": inputs.random_state}
-    found: dict[str, Any] = {"tests": {}}
-    judged = sample
     if inputs.has_own_prediction:
         judged = Sample(
             sample.y,
             sample.hypotheses,
             epistemic_uncertainty=sample.reported,
-            prediction=own,
+            prediction=inputs.prediction,
         )
-    if n_units >= LEAST_SAMPLES:
-        split = metrics.split_epistemic_calibration_error(
-            judged, n_bins=bins[0], confidence_level=level, groups=groups, **seed
-        )
-        n_mean_bins = min(10, max(1, inputs.n_distinct // 10))
-        found |= {
-            "tece": split.total,
-            "mean_miscalibration": split.mean_miscalibration,
-            "epistemic_dependence": split.epistemic_dependence,
-            "eece": metrics.decompose_eece(sample, n_bins=bins[1], **seed),
-            "tests": {
-                "epistemic_calibration": metrics.epistemic_calibration_test(
-                    judged, n_bins=bins[0], groups=groups, **seed
-                ),
-                "mean_calibration": metrics.mean_calibration_test(
-                    judged, n_bins=n_mean_bins, groups=groups, **seed
-                ),
-            },
-        }
-        if inputs.reports and groups is None:
-            found["tests"]["epistemic_independence"] = metrics.epistemic_independence_test(
-                judged, **seed
-            )
-    if inputs.enough_labels:
-        counts = inputs.counts[:, 1], inputs.counts.sum(axis=1)
-        said = {"exchangeable": inputs.exchangeable}
-        n_hypotheses = sample.hypotheses.shape[1]
-        with warnings.catch_warnings():
-            # Among the warnings below.
-            warnings.simplefilter("ignore", metrics.LabelCollectionWarning)
-            found["second_order"] = metrics.second_order_error(
-                *counts,
-                sample.hypotheses,
-                epistemic_uncertainty=sample.reported,
-                n_bins=bins[0],
-                confidence_level=level,
-                groups=groups,
-                **said,
-                **seed,
-            )
-            if sample.reported is None and groups is None and can_reject(n_hypotheses, **said):
-                found["tests"]["second_order"] = metrics.second_order_test(
-                    *counts, sample.hypotheses, **said, **seed
-                )
-    found |= _of_uncertainty(
-        inputs, (sample.y - sample.mean) ** 2, inputs.factor * sample.uncertainty, found
+    split = metrics.split_epistemic_calibration_error(
+        judged, n_bins=n_bins, confidence_level=inputs.level, groups=groups, **seed
     )
-    return found | {
-        "n_groups": n_groups,
-        "class_shares": (float(1 - sample.y.mean()), float(sample.y.mean())),
-        "accuracy": accuracy_of((own > 0.5) == (sample.y == 1), level, groups),
-        "confidence": float(np.maximum(own, 1 - own).mean()),
-        "brier": mean_of((sample.y - own) ** 2, level, groups, most=1.0),
-        "ece": metrics.expected_calibration_error(sample.y, own, n_bins=ECE_N_BINS),
-        "n_bins": bins[0],
-        "eece_n_bins": bins[1],
-        "warnings": tuple(_warnings(inputs, found) + _warnings_of_two(inputs, found)),
+    n_mean_bins = min(10, max(1, inputs.n_distinct // 10))
+    options = {"groups": groups, **seed}
+    tests = {
+        "epistemic_calibration": metrics.epistemic_calibration_test(
+            judged, n_bins=n_bins, **options
+        ),
+        "mean_calibration": metrics.mean_calibration_test(judged, n_bins=n_mean_bins, **options),
     }
-
-
-def several_classes(inputs: Evaluated, names: list[str], n_bins: int | None) -> dict[str, Any]:
-    """Return the attributes of an `Evaluation` of three classes or more."""
-    sample, groups, level = inputs.sample, inputs.groups, inputs.level
-    n, _, n_classes = sample.hypotheses.shape
-    n_groups, n_units = units_of(groups, n)
-    bins, _ = numbers_of_bins(n_bins, inputs.n_distinct)
-    options = {"confidence_level": level, "random_state": inputs.random_state, "groups": groups}
-    found: dict[str, Any] = {"tests": {}}
-    if n_units >= LEAST_SAMPLES:
-        found |= _calibration_of_classes(sample, names, bins, options)
-    if inputs.enough_labels:
-        with warnings.catch_warnings():
-            # Among the warnings below.
-            warnings.simplefilter("ignore", metrics.LabelCollectionWarning)
-            second = metrics.classwise_second_order_error(
-                inputs.counts,
-                sample.hypotheses,
-                exchangeable=inputs.exchangeable,
-                n_bins=bins,
-                **options,
-            )
-        found["second_order"] = second.mean
-        found["second_order_of_classes"] = dict(zip(names, second.classes, strict=True))
-    brier = np.square(sample.error()).sum(axis=1)
-    said = inputs.factor * sample.variance.mean(axis=1)
-    found |= _of_uncertainty(inputs, brier / n_classes, said, found)
-    shares = np.bincount(sample.y, minlength=n_classes) / n
-    predicted = np.take_along_axis(sample.mean, sample.top[:, None], axis=1)
-    return found | {
-        "n_groups": n_groups,
-        "class_shares": tuple(shares.tolist()),
-        "accuracy": accuracy_of(sample.top == sample.y, level, groups),
-        "confidence": float(predicted.mean()),
-        "brier": mean_of(brier, level, groups, most=2.0),
-        "n_bins": bins,
-        "warnings": tuple(_warnings(inputs, found) + _warnings_of_classes(inputs, names)),
+    if inputs.reports and groups is None:
+        tests["epistemic_independence"] = metrics.epistemic_independence_test(judged, **seed)
+    return {
+        "tece": split.total,
+        "mean_miscalibration": split.mean_miscalibration,
+        "epistemic_dependence": split.epistemic_dependence,
+        "eece": metrics.decompose_eece(sample, n_bins=eece_n_bins, **seed),
+        "tests": tests,
     }
 
 
 def _calibration_of_classes(
-    sample: ClassSample, names: list[str], bins: int, options: dict[str, Any]
+    inputs: Evaluated, names: tuple[str, ...], n_bins: int
 ) -> dict[str, Any]:
-    y, rows, groups, seed = sample.y, sample.hypotheses, options["groups"], options["random_state"]
-    of_inputs = {"groups": groups, "random_state": seed}
-    each = metrics.classwise_epistemic_calibration_error(y, rows, n_bins=bins, **options)
-    top = metrics.top_label_epistemic_calibration_error(y, rows, n_bins=bins, **options)
-    task = metrics.top_label_task(y, rows, n_bins=bins, **of_inputs)
-    joint = metrics.canonical_epistemic_calibration_error(y, rows, n_bins=bins, **options)
+    y, rows, groups, level = (
+        inputs.sample.y,
+        inputs.sample.hypotheses,
+        inputs.groups,
+        inputs.level,
+    )
+    of_inputs = {"groups": groups, "random_state": inputs.random_state}
+    options = {"n_bins": n_bins, "confidence_level": level, **of_inputs}
+    each = metrics.classwise_epistemic_calibration_error(y, rows, **options)
+    top = metrics.top_label_epistemic_calibration_error(y, rows, **options)
+    task = metrics.top_label_task(y, rows, n_bins=n_bins, **of_inputs)
+    joint = metrics.canonical_epistemic_calibration_error(y, rows, **options)
     joint = _at_least(_at_least(joint, top), each.mean, len(names))
     k = int(np.argmax([of_class.estimate for of_class in each.classes]))
-    of_worst = Sample((y == k).astype(int), rows[:, :, k])
-    if groups is None:
-        nested = of_worst.bins(n_bins=bins, binning="nested", random_state=seed)
-    else:
-        nested = nested_bins_of_groups(of_worst, groups, bins, seed)[1]
-    level = options["confidence_level"]
+    of_worst = inputs.tasks()[k]
+    nested = inputs.nested_bins(of_worst, n_bins)
     return {
         "tece": each.mean,
         "tece_of_classes": dict(zip(names, each.classes, strict=True)),
@@ -254,7 +264,7 @@ def _calibration_of_classes(
                 task.y_true, task.hypotheses, bins=task.bins, **of_inputs
             ),
             "canonical_calibration": metrics.canonical_epistemic_calibration_test(
-                y, rows, n_bins=bins, **of_inputs
+                y, rows, n_bins=n_bins, **of_inputs
             ),
         },
     }
@@ -271,26 +281,53 @@ def _at_least(joint: CorrectedError, part: CorrectedError, times: int = 1) -> Co
     return dataclasses.replace(joint, **ends)
 
 
+def _second_order(
+    inputs: Evaluated,
+    names: tuple[str, ...] | None,
+    n_bins: int,
+    tests: dict[str, metrics.HypothesisTest],
+) -> dict[str, Any]:
+    """Return what several labels say of the size, and add its test."""
+    sample, counts = inputs.sample, inputs.counts
+    law = {"exchangeable": inputs.exchangeable, "draws": inputs.draws}
+    seed = {"random_state": inputs.random_state}
+    options = {"n_bins": n_bins, "confidence_level": inputs.level, "groups": inputs.groups}
+    options |= law | seed
+    with warnings.catch_warnings():
+        # Among the warnings below.
+        warnings.simplefilter("ignore", metrics.LabelCollectionWarning)
+        if inputs.several:
+            second = metrics.classwise_second_order_error(counts, sample.hypotheses, **options)
+            of_classes = dict(zip(names, second.classes, strict=True))
+            return {"second_order": second.mean, "second_order_of_classes": of_classes}
+        given = counts[:, 1], counts.sum(axis=1), sample.hypotheses
+        second = metrics.second_order_error(
+            *given, epistemic_uncertainty=sample.reported, **options
+        )
+        testable = can_reject(sample.hypotheses.shape[1], **law)
+        if sample.reported is None and inputs.groups is None and testable:
+            tests["second_order"] = metrics.second_order_test(*given, **law, **seed)
+    return {"second_order": second}
+
+
 def _of_uncertainty(
-    inputs: Evaluated, brier: np.ndarray, said: np.ndarray, found: dict[str, Any]
+    inputs: Evaluated, losses: np.ndarray, uncertainty: np.ndarray, found: dict[str, Any]
 ) -> dict[str, Any]:
     """Return what is reported, what one label bounds, the controls, and the ranking."""
-    sample, level, groups = inputs.sample, inputs.level, inputs.groups
-    result: dict[str, Any] = {
-        "reducible_at_most": mean_of(brier, level, groups, most=2 / max(2, _n_classes(sample))),
-    }
-    n_units = units_of(groups, len(brier))[1]
+    level, groups, said = inputs.level, inputs.groups, inputs.factor * uncertainty
+    most = 2 / (inputs.sample.n_classes if inputs.several else 2)
+    result: dict[str, Any] = {"reducible_at_most": _mean(losses, level, groups, most=most)}
     if inputs.reports:
-        reported = result["reported_error"] = mean_of(said, level, groups)
-        if n_units >= LEAST_SAMPLES:
-            least = ratio_of_means(said, brier, inputs.clusters, level, least=0.0).ci_low
+        reported = result["reported_error"] = _mean(said, level, groups)
+        if inputs.n_units >= LEAST_SAMPLES:
+            least = ratio_of_means(said, losses, inputs.clusters, level, least=0.0).ci_low
             # TECE is of another predictor than that whose error is bounded.
             at_least = 0.0 if inputs.has_own_prediction else found["tece"].ci_low
             most = reported.ci_high / at_least if at_least > 0 else math.inf
             result["share_bounds"] = (least, most)
-    if n_units >= 2 and (inputs.reports or inputs.ranked_by is not None):
+    if inputs.n_units >= 2 and (inputs.reports or inputs.ranked_by is not None):
         result["ranking"] = rank_sample(
-            sample,
+            inputs.sample,
             inputs.ranking_key,
             inputs.prediction,
             counts=inputs.counts if inputs.enough_labels else None,
@@ -302,42 +339,26 @@ def _of_uncertainty(
     return result
 
 
-def _n_classes(sample: Sample | ClassSample) -> int:
-    return sample.n_classes if isinstance(sample, ClassSample) else 2
-
-
 def _controls(inputs: Evaluated) -> dict[str, dict[str, Estimate]]:
-    sample, counts = inputs.sample, inputs.counts
-    if isinstance(sample, ClassSample):
-        tasks = list(zip(counts.T, sample.mean.T, sample.variance.T, strict=True))
-    else:
-        tasks = [(counts[:, 1], sample.mean, sample.uncertainty)]
+    """Return share and slope of uncertainties that know nothing."""
     errors, said, means = [], [], []
-    for positive, mean, uncertainty in tasks:
-        first, second, kept = label_moments(positive, counts.sum(axis=1))
-        errors.append((first - mean[kept]) ** 2 + (second - first**2))
-        said.append(inputs.factor * uncertainty[kept])
-        means.append(mean[kept])
-    groups = np.unique(inputs.clusters[kept], return_inverse=True)[1]
+    variances = inputs.sample.variance.T if inputs.several else [inputs.sample.uncertainty]
+    for task, variance, positive in zip(
+        inputs.tasks(), variances, inputs.counts_of_tasks(), strict=True
+    ):
+        first, second, kept = label_moments(positive, inputs.counts.sum(axis=1))
+        mean = task.mean[kept]
+        errors.append((first - mean) ** 2 + (second - first**2))
+        said.append(inputs.factor * variance[kept])
+        means.append(mean)
     return control_estimates(
         errors,
         said,
         means,
-        groups,
+        np.unique(inputs.clusters[kept], return_inverse=True)[1],
         random_state=inputs.random_state,
         confidence_level=inputs.level,
     )
-
-
-# --- Numbers that both share
-
-
-def units_of(groups: np.ndarray | None, n_samples: int) -> tuple[int | None, int]:
-    """Return the number of groups 0, 1, ..., if any, and of independent units: them, or inputs."""
-    if groups is None:
-        return None, n_samples
-    n_groups = int(groups.max()) + 1
-    return n_groups, n_groups
 
 
 def numbers_of_bins(n_bins: int | None, n_samples: int) -> tuple[int, int]:
@@ -364,8 +385,8 @@ def numbers_of_bins(n_bins: int | None, n_samples: int) -> tuple[int, int]:
     return n_bins, 2 * n_bins
 
 
-def mean_of(
-    values: np.ndarray, level: float, groups: np.ndarray | None = None, *, most: float = math.inf
+def _mean(
+    values: np.ndarray, level: float, groups: np.ndarray | None, *, most: float = math.inf
 ) -> Estimate:
     """Return the mean of values in [0, most]; of one group the interval is all that can be."""
     groups = np.arange(len(values)) if groups is None else groups
@@ -375,24 +396,35 @@ def mean_of(
     return dataclasses.replace(found, ci_high=min(found.ci_high, most))
 
 
-def accuracy_of(right: np.ndarray, level: float, groups: np.ndarray | None = None) -> Estimate:
+def _accuracy(right: np.ndarray, level: float, groups: np.ndarray | None) -> Estimate:
     """Return the share of predictions that are right, with Wilson's interval, or that of groups."""
-    from scipy.stats import binomtest
-
+    value, n = float(right.mean()), len(right)
+    if groups is not None and 0 < value < 1:
+        return _mean(right.astype(np.float64), level, groups, most=1.0)
     if groups is not None:
         # Of groups that are all right, one more may be wrong.
-        n_groups = int(groups.max()) + 1
-        if not 0 < right.mean() < 1:
-            found = accuracy_of(np.full(n_groups, bool(right[0])), level)
-            return dataclasses.replace(found, standard_error=0.0)
-        return mean_of(right.astype(np.float64), level, groups, most=1.0)
-    value = float(right.mean())
-    interval = binomtest(int(right.sum()), len(right)).proportion_ci(level, method="wilson")
-    standard_error = math.sqrt(value * (1 - value) / len(right))
-    return Estimate(value, standard_error, float(interval.low), float(interval.high), level)
+        n = int(groups.max()) + 1
+    low, high = wilson_interval(value, n, level)
+    return Estimate(value, math.sqrt(value * (1 - value) / n), float(low), float(high), level)
 
 
-# --- Warnings
+def wilson_interval(
+    frequency: np.ndarray | float, n: np.ndarray | float, level: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return Wilson's interval of frequencies among n, which need not be whole.
+
+    Examples
+    --------
+    >>> low, high = wilson_interval(0.5, 100, 0.95)
+    >>> round(float(low), 3), round(float(high), 3)
+    (0.404, 0.596)
+    """
+    from scipy.stats import norm
+
+    z2 = norm.ppf(0.5 + level / 2) ** 2
+    centre = (frequency + z2 / (2 * n)) / (1 + z2 / n)
+    half = np.sqrt(z2 * (frequency * (1 - frequency) / n + z2 / (4 * n**2))) / (1 + z2 / n)
+    return np.minimum(centre - half, frequency), np.maximum(centre + half, frequency)
 
 
 def _warnings(inputs: Evaluated, found: dict[str, Any]) -> list[str]:
@@ -424,7 +456,7 @@ def _warnings(inputs: Evaluated, found: dict[str, Any]) -> list[str]:
 
 def _warnings_of_two(inputs: Evaluated, found: dict[str, Any]) -> list[str]:
     said = []
-    sample, n = inputs.sample, len(inputs.sample)
+    sample, n = inputs.sample, len(inputs.sample.y)
     if inputs.groups is not None:
         said.append(
             "EECE and its noise do not allow for the groups, and tests that cannot are left out."
@@ -452,7 +484,7 @@ def _warnings_of_two(inputs: Evaluated, found: dict[str, Any]) -> list[str]:
     return said
 
 
-def _warnings_of_classes(inputs: Evaluated, names: list[str]) -> list[str]:
+def _warnings_of_classes(inputs: Evaluated, names: tuple[str, ...]) -> list[str]:
     said = []
     of_class = np.bincount(inputs.sample.y, minlength=len(names))
     absent = [names[c] for c in np.flatnonzero(of_class == 0)]

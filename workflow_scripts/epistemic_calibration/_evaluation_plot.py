@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from epistemic_calibration._estimates import wilson_interval
 from epistemic_calibration.metrics import SecondOrderCurve
-from epistemic_calibration.metrics._classes import ClassSample
 from epistemic_calibration.metrics._label_counts import label_moments
 from epistemic_calibration.metrics.binning import quantile_bins
 from epistemic_calibration.metrics.error_curve import (
@@ -35,41 +34,23 @@ _MAX_POINTS = 1000
 
 def draw(e: Evaluation, inputs: Evaluated, path: str | Path | None) -> Figure:
     """Draw the panels; without a path, into a figure that notebooks and windows show."""
-
-    def panels(figure: Figure) -> None:
-        left, middle, right = figure.subplots(1, 3)
-        _draw_reliability(left, e, inputs)
-        found = None
-        if e.reported_error is not None and e.n_samples > 1:
-            found = size_curve(e, inputs)
-        _draw_size(middle, found, seen=e.second_order is not None)
-        _draw_kept(right, e, inputs)
-
-    return figure_of(panels, path, height=0.4)
-
-
-def figure_of(
-    panels: Callable[[Figure], None], path: str | Path | None, *, height: float
-) -> Figure:
-    """Return a figure of the full width, ``height`` times as high, and save it if there is a path.
-
-    Without one, it is a figure that notebooks and windows show.
-    """
     import matplotlib as mpl
     from matplotlib.figure import Figure
 
     from epistemic_calibration.files import atomic_path
     from epistemic_calibration.report.style import FULL_WIDTH, rc_params
 
-    size = {"figsize": (FULL_WIDTH, height * FULL_WIDTH)}
     with mpl.rc_context(rc_params()):
         if path is None:
             import matplotlib.pyplot as plt
 
-            figure = plt.figure(**size)
-        else:
-            figure = Figure(**size)
-        panels(figure)
+        new = Figure if path is not None else plt.figure
+        figure = new(figsize=(FULL_WIDTH, 0.4 * FULL_WIDTH))
+        left, middle, right = figure.subplots(1, 3)
+        _draw_reliability(left, e, inputs)
+        told = e.reported_error is not None and e.n_samples > 1
+        _draw_size(middle, size_curve(e, inputs) if told else None, seen=e.second_order is not None)
+        _draw_kept(right, e, inputs)
         if path is not None:
             with atomic_path(path) as temporary:
                 figure.savefig(temporary)
@@ -168,80 +149,35 @@ def reliability(
     return predicted, frequency, low, high
 
 
-def wilson_interval(
-    frequency: np.ndarray | float, n: np.ndarray | float, level: float
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return Wilson's interval of frequencies among n, which need not be whole.
-
-    Examples
-    --------
-    >>> low, high = wilson_interval(0.5, 100, 0.95)
-    >>> round(float(low), 3), round(float(high), 3)
-    (0.404, 0.596)
-    """
-    from scipy.stats import norm
-
-    z2 = norm.ppf(0.5 + level / 2) ** 2
-    centre = (frequency + z2 / (2 * n)) / (1 + z2 / n)
-    half = np.sqrt(z2 * (frequency * (1 - frequency) / n + z2 / (4 * n**2))) / (1 + z2 / n)
-    return np.minimum(centre - half, frequency), np.maximum(centre + half, frequency)
-
-
 def size_curve(e: Evaluation, inputs: Evaluated) -> SecondOrderCurve:
     """Return the error in quantiles of EU, of all classes together.
 
     With one label per input ``error`` is the Brier score, and the error lies from ``ci_low``, what
     the mean residual of the inputs of a quantile shows, to ``ci_high``.
     """
-    index = np.arange(e.n_samples)
-    groups = index if inputs.groups is None else inputs.groups
+    tasks, groups = inputs.tasks(), inputs.clusters
     if e.second_order is not None:
-        kept = np.flatnonzero(inputs.counts.sum(axis=1) >= 2)
-        asked = [_asked(inputs, c, kept) for c in _classes(inputs)]
+        n_labels = inputs.counts.sum(axis=1)
+        kept, asked = np.flatnonzero(n_labels >= 2), []
+        for task, positive in zip(tasks, inputs.counts.T[-len(tasks) :], strict=True):
+            first, second, _ = label_moments(positive, n_labels)
+            reported = None if task.reported is None else task.reported[kept]
+            rows = task.hypotheses[kept]
+            asked.append(asked_of_uncertainty(first, second, rows, reported, e.exchangeable))
         return curve(asked, groups[kept], n_quantiles(len(kept)), e.confidence_level)
-    squares, residuals = [], []
-    for c in _classes(inputs):
-        label, mean, rows, reported = _task(inputs, c)
+    index, squares, residuals = np.arange(e.n_samples), [], []
+    for task in tasks:
         key, compared = halves_of_uncertainty(
-            rows,
-            epistemic_uncertainty=reported,
-            exchangeable=e.exchangeable,
+            task.hypotheses, epistemic_uncertainty=task.reported, exchangeable=e.exchangeable
         )
-        squares.append(Asked(key, (label - mean) ** 2, compared, index))
-        residuals.append(Asked(key, label - mean, compared, index))
+        squares.append(Asked(key, (task.y - task.mean) ** 2, compared, index))
+        residuals.append(Asked(key, task.y - task.mean, compared, index))
     bins = n_quantiles(e.n_samples)
     upper, mean = (curve(a, groups, bins, e.confidence_level) for a in (squares, residuals))
     # Residuals may be negative; their intervals are symmetric.
     half = mean.ci_high - np.maximum(mean.error, 0)
     seen = np.maximum(np.abs(mean.error) - half, 0) ** 2
     return dataclasses.replace(upper, ci_low=np.minimum(np.nan_to_num(seen), upper.error))
-
-
-def _classes(inputs: Evaluated) -> list[int]:
-    of_classes = isinstance(inputs.sample, ClassSample)
-    return list(range(inputs.sample.n_classes)) if of_classes else [1]
-
-
-def _task(
-    inputs: Evaluated, c: int
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray | None]:
-    """Return labels, mean, hypotheses and reported EU of a class against the others."""
-    sample = inputs.sample
-    if isinstance(sample, ClassSample):
-        return sample.y == c, sample.mean[:, c], sample.hypotheses[:, :, c], None
-    return sample.y, sample.mean, sample.hypotheses, sample.reported
-
-
-def _asked(inputs: Evaluated, c: int, kept: np.ndarray) -> Asked:
-    _, _, rows, reported = _task(inputs, c)
-    first, second, _ = label_moments(inputs.counts[:, c], inputs.counts.sum(axis=1))
-    return asked_of_uncertainty(
-        first,
-        second,
-        rows[kept],
-        None if reported is None else reported[kept],
-        inputs.exchangeable,
-    )
 
 
 def n_quantiles(n_samples: int) -> int:

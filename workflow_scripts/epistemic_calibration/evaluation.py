@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import re
 import warnings
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,19 +20,21 @@ from epistemic_calibration.metrics import (
     ErrorRanking,
     Estimate,
     HypothesisTest,
-    Sample,
     SecondOrderError,
 )
-from epistemic_calibration.metrics._classes import ClassSample
 from epistemic_calibration.metrics._validation import check_fraction
+from epistemic_calibration.metrics.law_error import Draws
 from epistemic_calibration.metrics.ranking import Kind, check_kind
 from epistemic_calibration.predictions._intake import Inputs, intake
 
 if TYPE_CHECKING:
+    from typing import Unpack
+
     import pandas as pd
     from matplotlib.figure import Figure
 
     from epistemic_calibration._slices import Slices
+    from epistemic_calibration.predictions._intake import Given
 
 _SECOND_ORDER = {
     "reducible_error": "reducible",
@@ -44,17 +46,13 @@ _SECOND_ORDER = {
     "variance_in_bins": "variance_in_bins",
     "aleatoric_uncertainty": "aleatoric",
 }
-_RANKED = (
-    "kept_error_90",
-    "kept_error_80",
-    "kept_error_50",
-    "aurc",
-    "excess_aurc",
-    "augrc",
-    "excess_augrc",
-    "auroc_of_errors",
+_KEPT = ("kept_error_90", "kept_error_80", "kept_error_50")
+_RANKED = (*_KEPT, "aurc", "excess_aurc", "augrc", "excess_augrc", "auroc_of_errors")
+# Squared errors of a probability, which are read in points.
+_SQUARED = re.compile(
+    r"brier|tece_.*|.*_noise_floor|mean_miscalibration|epistemic_dependence|eece_calibration|"
+    r"reported_error|reducible_error.*|variance_in_bins|kept_squared_error_\d+(_by_prediction)?"
 )
-_COLUMNS = ["metric", "class", "value", "ci_low", "ci_high", "points"]
 
 
 @dataclass(frozen=True, repr=False, eq=False, kw_only=True)
@@ -216,7 +214,19 @@ class Evaluation:
         """
         import pandas as pd
 
-        return pd.DataFrame(self._rows(), columns=_COLUMNS)
+        rows = [(name, "", value) for name, value in _numbers(self).items()]
+        if self.n_classes > 2:
+            for of, share in zip(self.class_names, self.class_shares, strict=True):
+                rows.append(("class_share", of, share))
+        for of, error in self.tece_of_classes.items():
+            rows += [
+                (name, of, value) for name, value in _corrected("tece_corrected", error).items()
+            ]
+        for of, second in self.second_order_of_classes.items():
+            rows += [(name, of, value) for name, value in _of_second_order(second).items()]
+        columns = ["metric", "class", "value", "ci_low", "ci_high", "points"]
+        found = [_row(*row) for row in rows if row[2] is not None]
+        return pd.DataFrame(found, columns=columns)
 
     def plot(self, path: str | Path | None = None) -> Figure:
         """Draw reliability, the error against the uncertainty, and the errors kept.
@@ -238,124 +248,103 @@ class Evaluation:
 
         return draw(self, self._inputs, path)
 
-    def _rows(self) -> Iterator[tuple]:
-        several = self.n_classes > 2
-        yield from _row("accuracy", self.accuracy)
-        yield from _row("confidence", self.confidence)
-        yield from _row("brier_sum" if several else "brier", self.brier, root=not several)
-        yield from _row("ece", self.ece)
-        yield from _row("tece_classwise" if several else "tece_corrected", self.tece, root=True)
-        yield from _row("tece_top_label", self.top_label, root=True)
-        yield from _row("tece_canonical", self.canonical, root=True)
-        for name in ("mean_miscalibration", "epistemic_dependence"):
-            yield from _row(name, getattr(self, name), root=True, limits=False)
-        if self.eece is not None:
-            for end in ("", "_calibration", "_dispersion", "_noise_floor"):
-                value = getattr(self.eece, end[1:] or "eece")
-                yield from _row(f"eece{end}", value, root=end in ("_calibration", "_noise_floor"))
-        yield from _row("reported_error", self.reported_error, root=True)
-        yield from _row("reducible_error_at_most", self.reducible_at_most, root=True)
-        for end, value in zip(("least", "most"), self.share_bounds or (), strict=False):
-            yield from _row(f"reported_share_at_{end}", value)
-        yield from _second_order_rows(self.second_order)
-        for name, control in self.controls.items():
-            for what, value in control.items():
-                if not math.isnan(value.estimate):
-                    yield from _row(f"{what}_of_{name}", value)
-        yield from _ranking_rows(self.ranking)
-        for name, test in self.tests.items():
-            yield from _row(f"p_{name}", test.p_value)
-        for name in ("n_samples", "n_hypotheses", "n_groups"):
-            yield from _row(name, getattr(self, name))
-        if several:
-            for of, share in zip(self.class_names, self.class_shares, strict=True):
-                yield from _row("class_share", share, of)
-        for of, error in self.tece_of_classes.items():
-            yield from _row("tece_corrected", error, of, root=True)
-        for of, second in self.second_order_of_classes.items():
-            yield from _second_order_rows(second, of)
+
+def _numbers(e: Evaluation) -> dict[str, Any]:
+    """Return numbers, estimates and None by the names of the benchmark, of all classes together."""
+    several = e.n_classes > 2
+    found = {"accuracy": e.accuracy, "confidence": e.confidence}
+    found |= {"brier_sum" if several else "brier": e.brier, "ece": e.ece}
+    found |= (
+        _corrected("tece_classwise", e.tece)
+        if several
+        else _corrected("tece_corrected", e.tece, "tece")
+    )
+    found |= _corrected("tece_top_label", e.top_label)
+    found |= _corrected("tece_canonical", e.canonical)
+    for name in ("mean_miscalibration", "epistemic_dependence"):
+        found[name] = getattr(e, name)
+    if e.eece is not None:
+        found["eece"] = e.eece.eece
+        for end in ("calibration", "dispersion", "noise_floor"):
+            found[f"eece_{end}"] = getattr(e.eece, end)
+    found |= {"reported_error": e.reported_error, "reducible_error_at_most": e.reducible_at_most}
+    least, most = e.share_bounds or (None, None)
+    found |= {"reported_share_at_least": least, "reported_share_at_most": most}
+    found |= _of_second_order(e.second_order)
+    for name, control in e.controls.items():
+        found |= {f"{what}_of_{name}": value for what, value in control.items() if _is_told(value)}
+    found |= _of_ranking(e.ranking)
+    found |= {f"p_{name}": test.p_value for name, test in e.tests.items()}
+    return found | {name: getattr(e, name) for name in ("n_samples", "n_hypotheses", "n_groups")}
 
 
-def _row(name: str, value: Any, of: str = "", *, root: bool = False, limits: bool = True) -> list:
-    """Return the row of a number, an estimate, or nothing, and what a corrected error can see."""
-    if value is None:
-        return []
-    ends = math.nan, math.nan
-    number = value
-    if not isinstance(value, (int, float)):
-        number, ends = value.estimate, (value.ci_low, value.ci_high)
-    points = 100 * math.sqrt(max(number, 0.0)) if root else math.nan
-    rows = [(name, of, float(number), *ends, points)]
-    if limits and isinstance(value, CorrectedError) and name.startswith("tece_"):
-        short = "tece" if name == "tece_corrected" and not of else name
-        for end in ("noise_floor", "minimum_detectable"):
-            if (limit := getattr(value, end)) is not None:
-                rows += _row(f"{short}_{end}", float(limit), of, root=True)
-    return rows
+def _corrected(name: str, error: CorrectedError | None, short: str = "") -> dict[str, Any]:
+    """Return an error, and what it can see."""
+    if error is None:
+        return {}
+    ends = ("noise_floor", "minimum_detectable")
+    return {name: error} | {f"{short or name}_{end}": getattr(error, end) for end in ends}
 
 
-def _second_order_rows(second: SecondOrderError | None, of: str = "") -> Iterator[tuple]:
-    if second is not None:
-        for name, attribute in _SECOND_ORDER.items():
-            root = attribute in ("reducible", "calibration_error", "variance_in_bins")
-            yield from _row(name, getattr(second, attribute), of, root=root, limits=False)
+def _of_second_order(second: SecondOrderError | None) -> dict[str, Any]:
+    return {name: getattr(second, a) for name, a in _SECOND_ORDER.items()} if second else {}
 
 
-def _ranking_rows(ranking: ErrorRanking | None, squared: bool = False) -> Iterator[tuple]:
+def _of_ranking(ranking: ErrorRanking | None, *, squared: bool = False) -> dict[str, Any]:
     if ranking is None:
-        return
-    if not squared:
-        yield from _row("error_rate", ranking.error)
-    orders = {
-        "": ranking.by_uncertainty,
-        "_by_prediction": ranking.by_prediction,
-        "_difference": ranking.difference,
-    }
-    for suffix, order in orders.items():
+        return {}
+    found = {} if squared else {"error_rate": ranking.error}
+    for suffix in ("", "_by_prediction", "_difference"):
+        order = getattr(ranking, suffix[1:] or "by_uncertainty")
         for name in _RANKED:
             value = getattr(order, name)
-            if suffix == "_difference" and name.startswith("excess"):
+            if not _is_told(value) or (suffix == "_difference" and name.startswith("excess")):
                 continue
-            if not math.isnan(getattr(value, "estimate", value)):
-                shown = name.replace("_error_", "_squared_error_") if squared else name
-                shown = f"squared_{name}" if squared and shown == name else shown
-                root = squared and name.startswith("kept") and suffix != "_difference"
-                yield from _row(shown + suffix, value, root=root)
-    if not squared:
-        yield from _ranking_rows(ranking.squared, squared=True)
+            if squared:
+                kept = name in _KEPT
+                name = name.replace("_error_", "_squared_error_") if kept else f"squared_{name}"
+            found[name + suffix] = value
+    return found if squared else found | _of_ranking(ranking.squared, squared=True)
+
+
+def _is_told(value: Any) -> bool:
+    return not math.isnan(getattr(value, "estimate", value))
+
+
+def _row(name: str, of: str, value: Any) -> tuple:
+    """Return the row of a number or an estimate."""
+    number = float(getattr(value, "estimate", value))
+    ends = (getattr(value, end, math.nan) for end in ("ci_low", "ci_high"))
+    points = 100 * math.sqrt(max(number, 0.0)) if _SQUARED.fullmatch(name) else math.nan
+    return name, of, number, *ends, points
 
 
 def evaluate(
     y_true: ArrayLike,
     hypotheses: ArrayLike,
     *,
-    epistemic_uncertainty: ArrayLike | None = None,
-    prediction: ArrayLike | None = None,
-    n_positive: ArrayLike | None = None,
-    n_labels: ArrayLike | None = None,
-    label_counts: ArrayLike | None = None,
-    groups: ArrayLike | None = None,
-    class_names: ArrayLike | None = None,
-    axes: str | None = None,
-    exchangeable: bool = True,
+    draws: Draws = "functions",
     sample_weight: None = None,
     by: ArrayLike | None = None,
     kind_of_uncertainty: Kind = "variance",
     n_bins: int | None = None,
     confidence_level: float = 0.95,
     random_state: int = 0,
+    **given: Unpack[Given],
 ) -> Evaluation | Slices:
     """Evaluate a second-order classifier: is it right, does it know how far, and where not?
 
     Parameters
     ----------
-    y_true, hypotheses, epistemic_uncertainty, prediction, n_positive, n_labels, label_counts, \
-groups, class_names, axes, exchangeable
+    y_true, hypotheses, **given
         As `predictions.as_predictions` takes and checks them; ``prediction`` is then what is judged
         in place of the mean of the hypotheses. Of an uncertainty of several classes, and of
         another kind than the variance, only the order is judged. Several labels per input are
         independent given the input: of other raters for each, or where the same ones label all
         inputs, of raters who agree on where to draw the line; else intervals are too narrow.
+    draws : {"functions", "inputs"}, default "functions"
+        What is drawn, as in `metrics.second_order_error`: functions, as networks, posterior draws
+        and passes are, or other hypotheses at each input.
     sample_weight : None
         Weights are not taken; the error says how to draw inputs in proportion to them.
     by : array-like of shape (n_samples,), optional
@@ -417,21 +406,14 @@ metrics.second_order_error, metrics.error_ranking : the estimates one by one.
     inputs = intake(
         y_true,
         hypotheses,
-        epistemic_uncertainty=epistemic_uncertainty,
-        prediction=prediction,
-        n_positive=n_positive,
-        n_labels=n_labels,
-        label_counts=label_counts,
-        groups=groups,
-        class_names=class_names,
-        axes=axes,
-        exchangeable=exchangeable,
         sample_weight=sample_weight,
         kind_of_uncertainty=check_kind(kind_of_uncertainty),
+        **given,
     )
     for doubt in inputs.doubts:
         warnings.warn(doubt, UserWarning, stacklevel=2)
     settings = {
+        "draws": draws,
         "n_bins": n_bins,
         "confidence_level": confidence_level,
         "random_state": random_state,
@@ -446,38 +428,23 @@ metrics.second_order_error, metrics.error_ranking : the estimates one by one.
 def evaluate_inputs(
     inputs: Inputs,
     *,
+    draws: Draws = "functions",
     n_bins: int | None,
     confidence_level: float,
     random_state: int,
 ) -> Evaluation:
     """Evaluate what `intake` has checked."""
-    reported, ranked_by = inputs.epistemic_uncertainty, None
-    several = inputs.hypotheses.ndim == 3
-    if several or inputs.kind_of_uncertainty != "variance":
-        reported, ranked_by = None, reported
-    if several:
-        sample = ClassSample(inputs.y_true, inputs.hypotheses)
-    else:
-        sample = Sample(inputs.y_true, inputs.hypotheses, epistemic_uncertainty=reported)
-    evaluated = _estimates.Evaluated(
-        sample,
-        sample.mean if inputs.prediction is None else inputs.prediction.astype(np.float64),
-        inputs.label_counts,
-        inputs.groups,
-        exchangeable=inputs.exchangeable,
-        kind=inputs.kind_of_uncertainty,
-        ranked_by=ranked_by,
+    evaluated = _estimates.Evaluated.of(
+        inputs,
+        draws=draws,
         level=check_fraction(confidence_level, name="confidence_level"),
         random_state=random_state,
     )
-    if several:
-        found = _estimates.several_classes(evaluated, list(inputs.class_names), n_bins)
-    else:
-        found = _estimates.two_classes(evaluated, n_bins)
+    found = _estimates.estimates(evaluated, inputs.class_names, n_bins)
     found["warnings"] = (*inputs.doubts, *found["warnings"])
     return Evaluation(
-        n_samples=len(sample.y),
-        n_hypotheses=sample.hypotheses.shape[1],
+        n_samples=len(inputs.y_true),
+        n_hypotheses=inputs.hypotheses.shape[1],
         class_names=inputs.class_names,
         predictor="prediction given" if evaluated.has_own_prediction else "mean of the hypotheses",
         exchangeable=evaluated.exchangeable,

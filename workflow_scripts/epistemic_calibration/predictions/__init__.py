@@ -6,13 +6,18 @@ import logging
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from epistemic_calibration.predictions._arrays import PredictionsError
 from epistemic_calibration.predictions._files import read_file
 from epistemic_calibration.predictions._intake import Inputs, intake
+
+if TYPE_CHECKING:
+    from typing import Unpack
+
+    from epistemic_calibration.predictions._intake import Given
 
 __all__ = ["PredictionsError", "as_predictions", "read_predictions"]
 
@@ -36,11 +41,11 @@ def read_predictions(
     ----------
     path : path
         An ``.npz`` with the arrays that `as_predictions` takes, by its names; or a table
-        (``.csv``, ``.tsv``, ``.txt``, also compressed as ``.gz``, ``.bz2`` or ``.xz``;
-        ``.parquet``) with a column ``y_true``, one column for each hypothesis, called ``h0``,
-        ``h1``, ... (also ``member_0``, ``sample 0``, ``tree0``, ``0`` and the like), and
-        optionally ``prediction``, ``epistemic_uncertainty``, ``n_positive``, ``n_labels`` and
-        ``groups``. Any other array or column is an error. Several classes go in an ``.npz``.
+        (``.csv``, ``.tsv``, also compressed as ``.gz``, ``.bz2`` or ``.xz``; ``.parquet``) with a
+        column ``y_true``, one column for each hypothesis, called ``h0``, ``h1``, ... (also
+        ``member_0``, ``sample 0``, ``tree0``, ``0`` and the like), and optionally ``prediction``,
+        ``epistemic_uncertainty``, ``n_positive``, ``n_labels`` and ``groups``. Any other array or
+        column is an error. Several classes go in an ``.npz``.
     hypotheses : str or sequence of str, optional
         Which columns of a table are hypotheses: their names, or what their names begin with
         before a number. Of an ``.npz``, the name of the array. What else there is is left out.
@@ -80,13 +85,11 @@ def read_predictions(
     >>> read_predictions(path)  # doctest: +ELLIPSIS
     Traceback (most recent call last):
     ...
-    epistemic_calibration.predictions.PredictionsError: ...mine.csv: column(s) 'fold' ...
+    epistemic_calibration.predictions.PredictionsError: ...mine.csv: 'fold' ...
     >>> folder.cleanup()
     """
     inputs = read_inputs(path, hypotheses, axes, groups, max_bytes)
-    for doubt in inputs.doubts:
-        warnings.warn(f"{path}: {doubt}", UserWarning, stacklevel=2)
-    return inputs.arrays()
+    return _told(inputs, f"{path}: ")
 
 
 def read_inputs(
@@ -108,28 +111,20 @@ def read_inputs(
         inputs = intake(**arrays, columns=columns, kind_of_uncertainty=kind_of_uncertainty)
     except (PredictionsError, PermissionError) as error:
         raise PredictionsError(f"{path}: {error}") from None
-    except MemoryError:
-        raise PredictionsError(f"{path}: its arrays need more memory than there is") from None
     taken = [f"columns of hypotheses: {columns}"] * (columns is not None)
-    for note in (*taken, f"taken: {', '.join(arrays)}", *inputs.notes):
-        logger.info("%s: %s", path, note)
+    inputs.notes[:0] = [*taken, f"taken: {', '.join(arrays)}"]
     return inputs
 
 
-def as_predictions(
-    y_true: Any,
-    hypotheses: Any,
-    *,
-    epistemic_uncertainty: Any = None,
-    prediction: Any = None,
-    n_positive: Any = None,
-    n_labels: Any = None,
-    label_counts: Any = None,
-    groups: Any = None,
-    class_names: Any = None,
-    axes: str | None = None,
-    exchangeable: bool = True,
-) -> dict[str, np.ndarray]:
+def _told(inputs: Inputs, where: str = "") -> dict[str, np.ndarray]:
+    for note in inputs.notes:
+        logger.info("%s%s", where, note)
+    for doubt in inputs.doubts:
+        warnings.warn(f"{where}{doubt}", UserWarning, stacklevel=3)
+    return inputs.arrays()
+
+
+def as_predictions(y_true: Any, hypotheses: Any, **given: Unpack[Given]) -> dict[str, np.ndarray]:
     """Check predictions that are in memory, as `evaluate` and `read_predictions` do.
 
     Parameters
@@ -206,21 +201,4 @@ def as_predictions(
     ...
     epistemic_calibration.predictions.PredictionsError: hypotheses has shape (2, 2), and ...
     """
-    inputs = intake(
-        y_true,
-        hypotheses,
-        epistemic_uncertainty=epistemic_uncertainty,
-        prediction=prediction,
-        n_positive=n_positive,
-        n_labels=n_labels,
-        label_counts=label_counts,
-        groups=groups,
-        class_names=class_names,
-        axes=axes,
-        exchangeable=exchangeable,
-    )
-    for note in inputs.notes:
-        logger.info("%s", note)
-    for doubt in inputs.doubts:
-        warnings.warn(doubt, UserWarning, stacklevel=2)
-    return inputs.arrays()
+    return _told(intake(y_true, hypotheses, **given))

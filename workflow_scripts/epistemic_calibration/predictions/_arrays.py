@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numbers
 from collections.abc import Iterable
 from typing import Any
 
@@ -16,7 +15,8 @@ WEIGHTS = (
     "weights are not taken. Draw inputs in proportion to them, rows = rng.choice(n, n, "
     "p=weight / weight.sum()), and give y_true[rows], hypotheses[rows] and groups=rows"
 )
-_LABELS_IN_WORDS = ({"0": 0, "1": 1}, {"false": 0, "true": 1})
+_LEAVE_OUT = "leave out the samples they belong to, in all arrays"
+_EXP = ". If these are logarithms of probabilities, give their numpy.exp"
 
 
 class PredictionsError(ValueError):
@@ -28,9 +28,7 @@ class PredictionsError(ValueError):
 def listed(names: Iterable[object], limit: int = 10) -> str:
     """Return names in quotes, no more than ``limit`` of them and none of them long."""
     names = [str(name) for name in names]
-    shown = ", ".join(
-        repr(name if len(name) <= 40 else f"{name[:37]}...") for name in names[:limit]
-    )
+    shown = ", ".join(repr(n if len(n) <= 40 else f"{n[:37]}...") for n in names[:limit])
     return shown if len(names) <= limit else f"{shown} and {len(names) - limit} more"
 
 
@@ -38,24 +36,25 @@ def to_numpy(name: str, value: Any) -> np.ndarray:
     """Return a value as an array of numbers, booleans or text; nothing in it is missing."""
     if value is None:
         raise PredictionsError(f"{name} is None: give an array")
-    missing = _n_missing(value)
-    if missing:
-        raise PredictionsError(
-            f"{name} has {missing} masked or missing values: leave out the samples they belong to, "
-            f"in all arrays"
-        )
+    parts = value if isinstance(value, (list, tuple)) else [value]
+    missing = sum(int(np.ma.count_masked(p)) for p in parts if np.ma.isMaskedArray(p))
+    missing += int(np.asarray(value.isna()).sum()) if hasattr(value, "isna") else 0
     try:
         array = np.asarray(_on_this_machine(value))
+        if array.dtype.kind == "O" and not missing:
+            items = array.ravel().tolist()
+            # NaN is unequal to itself.
+            missing = sum(item is None or item != item for item in items)
+            array = np.array(items).reshape(array.shape)
     # Each library has errors of its own for what it cannot turn into an array.
     except Exception as error:
-        kind = f"{type(value).__module__}.{type(value).__name__}".removeprefix("builtins.")
         reason = str(error).strip().partition("\n")[0][:200]
         raise PredictionsError(
-            f"{name} is a {kind} that NumPy cannot read ({reason}): give a NumPy array with rows "
-            f"of equal length"
+            f"{name} is a {type(value).__name__} that NumPy cannot read ({reason}): give a NumPy "
+            f"array with rows of equal length"
         ) from None
-    if array.dtype.kind == "O":
-        array = _from_objects(name, array)
+    if missing:
+        raise PredictionsError(f"{name} has {missing} masked or missing values: {_LEAVE_OUT}")
     # bfloat16 of JAX and TensorFlow.
     if array.dtype.kind == "V" and array.dtype.names is None:
         array = array.astype(np.float32)
@@ -64,14 +63,6 @@ def to_numpy(name: str, value: Any) -> np.ndarray:
     if array.dtype.kind not in "buifU":
         raise PredictionsError(f"{name} has dtype {array.dtype}, expected real numbers")
     return array
-
-
-def _n_missing(value: Any) -> int:
-    if np.ma.isMaskedArray(value):
-        return int(np.ma.count_masked(value))
-    if isinstance(value, (list, tuple)):
-        return sum(int(np.ma.count_masked(v)) for v in value if np.ma.isMaskedArray(v))
-    return int(np.asarray(value.isna()).sum()) if hasattr(value, "isna") else 0
 
 
 def _on_this_machine(value: Any) -> Any:
@@ -86,55 +77,45 @@ def _on_this_machine(value: Any) -> Any:
     return value.to_numpy() if hasattr(value, "isna") else value
 
 
-def _from_objects(name: str, array: np.ndarray) -> np.ndarray:
-    items = array.ravel().tolist()
-    for kinds, dtype in (((bool, np.bool_), bool), ((str,), str), ((numbers.Real,), float)):
-        if all(isinstance(item, kinds) for item in items):
-            return array.astype(dtype)
-    found = sorted({type(item).__name__ for item in items})
-    # NaN is unequal to itself.
-    if {"NoneType", "NAType"} & set(found) or any(i != i for i in items if isinstance(i, float)):
-        raise PredictionsError(
-            f"{name} has missing values: leave out the samples they belong to, in all arrays"
-        )
-    raise PredictionsError(
-        f"{name} holds Python objects of the type(s) {listed(found)}: give an array of numbers, "
-        f"such as {name}.astype(float)"
-    )
-
-
 def to_numbers(name: str, value: Any) -> np.ndarray:
     """Return real numbers as an array of any shape, float32 or float64."""
     array = to_numpy(name, value)
     if array.dtype.kind == "U":
-        text = array.ravel()[0] if array.size else ""
-        raise PredictionsError(
-            f"{name} holds text, such as {listed([text])}: give numbers, {name}.astype(float)"
-        )
+        text = listed(array.ravel()[:1])
+        raise PredictionsError(f"{name} holds text, such as {text}: give numbers")
     if array.dtype.kind == "f":
         return array if array.itemsize >= 4 else array.astype(np.float32)
     return array.astype(np.float64)
 
 
-def to_vector(name: str, value: Any, n_samples: int) -> np.ndarray:
-    """Return numbers of shape (n_samples,), one for each label."""
-    vector = _flat(to_numbers(name, value))
-    if vector.shape != (n_samples,):
-        raise PredictionsError(f"{name} has shape {vector.shape}, expected ({n_samples},)")
-    return vector
+def flat(array: np.ndarray) -> np.ndarray:
+    """Return a single column as a vector."""
+    return array[:, 0] if array.ndim == 2 and array.shape[1] == 1 else array
+
+
+def of_samples(name: str, array: np.ndarray, n_samples: int) -> np.ndarray:
+    """Return an array of shape (n_samples,) or (n_samples, 1) as a vector, and refuse NaN."""
+    array = flat(array)
+    if array.shape != (n_samples,):
+        raise PredictionsError(f"{name} has shape {array.shape}, expected ({n_samples},)")
+    if array.dtype.kind == "f" and np.isnan(array).any():
+        wrong = np.isnan(array)
+        raise PredictionsError(
+            f"{name} has {np.count_nonzero(wrong)} values that are NaN, the first for sample "
+            f"{wrong.argmax()} (counted from 0): {_LEAVE_OUT}"
+        )
+    return array
 
 
 def to_counts(name: str, value: Any) -> np.ndarray:
     """Return whole numbers >= 0 as int64; what differs from them by rounding is rounded."""
-    values = _flat(to_numbers(name, value))
+    values = flat(to_numbers(name, value))
     rounded = np.rint(values)
     wrong = ~((rounded >= 0) & (np.abs(values - rounded) <= _COUNT_ROUNDING))
     if wrong.any():
         advice = ""
         if name == "n_positive" and np.all((values >= 0) & (values <= 1)):
             advice = "; of fractions give numpy.rint(fraction * n_labels)"
-        elif np.isnan(values).any():
-            advice = "; of raters with gaps give numpy.nansum(raters == 1, axis=1), and how many"
         raise PredictionsError(
             f"{name} must be integers >= 0, got {values[wrong][0]:g} for sample "
             f"{np.argwhere(wrong)[0][0]} (counted from 0){advice}"
@@ -142,56 +123,50 @@ def to_counts(name: str, value: Any) -> np.ndarray:
     return rounded.astype(np.int64)
 
 
-def _flat(array: np.ndarray) -> np.ndarray:
-    return array[:, 0] if array.ndim == 2 and array.shape[1] == 1 else array
-
-
-def label_vector(value: Any, *, name: str = "y_true") -> np.ndarray:
+def label_vector(value: Any, name: str) -> np.ndarray:
     """Return labels of any kind as a vector with samples, none of them missing."""
-    labels = _flat(to_numpy(name, value))
-    if labels.ndim != 1:
-        hint = ""
-        if labels.ndim == 2 and labels.dtype.kind in "buif" and np.isin(labels, (0, 1)).all():
-            hint = ". Of indicators give y_true.argmax(axis=1)" * bool((labels.sum(1) == 1).all())
-        elif labels.ndim > 2:
-            hint = ". Of pixels give y_true.ravel()"
+    labels = flat(to_numpy(name, value))
+    if labels.ndim != 1 or labels.size == 0:
+        hint = ". Of pixels give y_true.ravel()" if labels.ndim > 2 else ""
+        if labels.ndim == 2 and labels.dtype.kind in "buif" and (labels.sum(axis=1) == 1).all():
+            hint = ". Of indicators give y_true.argmax(axis=1)"
         raise PredictionsError(
             f"{name} must be a vector of labels, but has shape {labels.shape}{hint}"
         )
-    if labels.size == 0:
-        raise PredictionsError(f"{name} has no samples")
-    if labels.dtype.kind == "f" and np.isnan(labels).any():
-        raise PredictionsError(
-            f"{name} has {np.count_nonzero(np.isnan(labels))} missing values (NaN), the first for "
-            f"sample {np.isnan(labels).argmax()} (counted from 0): leave these samples out, in all "
-            f"arrays"
-        )
-    return labels
+    return of_samples(name, labels, len(labels))
 
 
 def to_labels(
-    labels: np.ndarray, n_classes: int, names: np.ndarray | None, *, name: str = "y_true"
+    labels: np.ndarray, n_classes: int, names: np.ndarray | None, name: str
 ) -> np.ndarray:
     """Return the class 0, 1, ... of every label of a `label_vector`."""
-    if names is not None and (labels.dtype.kind == "U" or names.dtype.kind in "buif"):
-        return _positions(labels, names)
+    is_text = labels.dtype.kind == "U"
+    if names is not None and (is_text or names.dtype.kind in "buif"):
+        known = (names.astype(str) if is_text else names).tolist()
+        place = {label: k for k, label in enumerate(known)}
+        given = labels.tolist()
+        if strange := set(given) - set(place):
+            raise PredictionsError(
+                f"{name} has {listed(sorted(strange), 5)}, which class_names lacks: {listed(known)}"
+            )
+        return np.array([place[label] for label in given], dtype=np.int64)
     values = np.unique(labels)
-    if labels.dtype.kind == "U":
-        words = {str(value): str(value).strip().casefold() for value in values[:3]}
-        for known in _LABELS_IN_WORDS:
-            if n_classes == 2 and len(values) <= 2 and set(words.values()) <= set(known):
-                return np.array([known[words[label]] for label in labels.tolist()])
+    if is_text:
+        words = np.char.lower(np.char.strip(labels))
+        for pair in (("0", "1"), ("false", "true")):
+            if n_classes == 2 and np.isin(words, pair).all():
+                return (words == pair[1]).astype(np.int64)
     elif np.isin(values, np.arange(n_classes)).all():
         return labels.astype(np.int64)
     expected = "0 and 1" if n_classes == 2 else f"the classes 0 to {n_classes - 1}"
     among = "among them " if len(values) > 5 else ""
     raise PredictionsError(
         f"{name} must hold {expected}, but has {len(values)} different value(s), {among}"
-        f"{values[:5].tolist()}: {_label_advice(values, n_classes)}"
+        f"{values[:5].tolist()}: {_label_advice(values)}"
     )
 
 
-def _label_advice(values: np.ndarray, n_classes: int) -> str:
+def _label_advice(values: np.ndarray) -> str:
     if values.dtype.kind == "U":
         return (
             "give class_names, all names in the order of the classes (of scikit-learn, "
@@ -202,19 +177,13 @@ def _label_advice(values: np.ndarray, n_classes: int) -> str:
             "labels are no probabilities; of a fraction of raters give n_positive = "
             "numpy.rint(fraction * n_labels) and n_labels"
         )
-    if values[-1] in (255, -100) or (values[0] in (-1, -100) and len(values) > 2):
-        mark = int(values[-1] if values[-1] == 255 else values[0])
-        return (
-            f"if {mark} marks what to ignore, leave it out, in all arrays: keep = y_true != {mark}"
-        )
-    if n_classes > 2 and np.array_equal(values, np.arange(1, n_classes + 1)):
-        return "if classes are counted from 1, subtract 1"
-    if n_classes > 2 or len(values) == 2:
-        # −1 is also a usual mark of a missing label, so that this is not for us to decide.
-        return f"if these are names of classes, give class_names, such as {values[:3].tolist()}"
+    # −1 may also be the negative one of two.
+    for mark in (255, -100, *([-1] if len(values) > 2 else [])):
+        if mark in values:
+            return f"if {mark} marks what to ignore, leave it out: keep = y_true != {mark}"
     return (
-        "score one class against the rest, y_true == c with the probabilities of class c, or all "
-        "with hypotheses of shape (n_samples, n_hypotheses, n_classes), in a file an .npz"
+        f"if these are names of classes, give class_names, such as {values[:3].tolist()}; or score "
+        f"one class against the rest, y_true == c"
     )
 
 
@@ -223,45 +192,21 @@ def to_names(value: Any) -> np.ndarray:
     names = to_numpy("class_names", value)
     if names.ndim != 1 or len(np.unique(names)) < len(names):
         raise PredictionsError(
-            f"class_names must be a vector of different names, got "
-            f"{'shape ' + str(names.shape) if names.ndim != 1 else listed(names.tolist())}"
+            f"class_names must be a vector of different names, got {listed(names.tolist())}"
         )
     return names
 
 
-def _positions(labels: np.ndarray, names: np.ndarray) -> np.ndarray:
-    names = names.astype(str) if labels.dtype.kind == "U" else names
-    order = np.argsort(names)
-    found = np.minimum(np.searchsorted(names, labels, sorter=order), len(names) - 1)
-    positions = order[found]
-    wrong = names[positions] != labels
-    if wrong.any():
-        raise PredictionsError(
-            f"y_true has {listed(np.unique(labels[wrong]).tolist(), 5)}, which class_names lacks: "
-            f"{listed(names)}"
-        )
-    return positions.astype(np.int64)
-
-
 def to_groups(value: Any, n_samples: int, *, name: str = "groups") -> np.ndarray:
     """Return the group 0, 1, ... of every sample; equal values are one group."""
-    groups = _flat(to_numpy(name, value))
-    if groups.shape != (n_samples,):
-        raise PredictionsError(f"{name} has shape {groups.shape}, expected ({n_samples},)")
-    if groups.dtype.kind == "f" and np.isnan(groups).any():
-        raise PredictionsError(
-            f"{name} has {np.count_nonzero(np.isnan(groups))} missing values, the first for sample "
-            f"{np.isnan(groups).argmax()} (counted from 0): inputs of unknown group would be one "
-            f"group"
-        )
+    groups = of_samples(name, flat(to_numpy(name, value)), n_samples)
     values, first, labels = np.unique(groups, return_index=True, return_inverse=True)
-    # By their first samples, so that nothing random depends on what they are called.
-    labels = np.argsort(np.argsort(first))[labels]
     if len(values) < 2 <= n_samples:
         raise PredictionsError(
             f"{name} are all {values[0].item()!r}: without two groups or more nothing can be said"
         )
-    return labels.astype(np.int64)
+    # By their first samples, so that nothing random depends on what they are called.
+    return np.argsort(np.argsort(first))[labels].astype(np.int64)
 
 
 def within(
@@ -273,42 +218,32 @@ def within(
 
     def place(wrong: np.ndarray) -> str:
         n, *column = np.argwhere(wrong)[0].tolist()
-        j = f", column {columns[column[0]]!r}" if column and columns else ""
-        j = j or (f", hypothesis {column[0]}" if column else "")
-        return f"sample {n}{j} (counted from 0)"
+        j = f", hypothesis {column[0]}" if column else ""
+        return f"sample {n}{f', column {columns[column[0]]!r}' if j and columns else j}"
 
     wrong = ~np.isfinite(array)
     if wrong.any():
         logs = np.isneginf(array[wrong]).all() and (array <= 0).all()
-        advice = _EXP if logs else ": leave these samples out, in all arrays"
         raise PredictionsError(
             f"{name} has {np.count_nonzero(wrong)} values that are NaN or infinite, of "
-            f"{array.size}, the first for {place(wrong)}{advice}"
+            f"{array.size}, the first for {place(wrong)} (counted from 0)"
+            + (_EXP if logs else f": {_LEAVE_OUT}")
         )
     wrong = (array < -ROUNDING) | (array > high + ROUNDING)
     if wrong.any():
         expected = f"in [0, {high:g}]" if np.isfinite(high) else ">= 0"
-        advice = _range_advice(array) if np.isfinite(high) else ""
         raise PredictionsError(
             f"{name} lies in [{array.min():.6g}, {array.max():.6g}], expected values {expected}; "
-            f"the first outside is for {place(wrong)}{advice}"
+            f"the first outside is for {place(wrong)} (counted from 0)"
+            + (_range_advice(array) if np.isfinite(high) else "")
         )
     return np.clip(array, 0, high)
-
-
-_EXP = ". If these are logarithms of probabilities, give their numpy.exp"
 
 
 def _range_advice(array: np.ndarray) -> str:
     low, high = array.min(), array.max()
     if low >= -0.05 and high <= 1.05:
         return ". If this is rounding, give numpy.clip(..., 0, 1)"
-    if low >= -ROUNDING and 20 < high <= 100:
-        return ". If these are percentages, divide by 100"
     if low >= -ROUNDING:
-        return ". If these are likelihoods of answers, divide by their sum over the answers"
-    if high <= 0:
-        return _EXP
-    if low < 0 < high:
-        return ". If these are logits, give scipy.special.expit of them"
-    return ""
+        return ". If these are percentages, divide by 100" if 20 < high <= 100 else ""
+    return _EXP if high <= 0 else ". If these are logits, give scipy.special.expit of them"

@@ -5,9 +5,10 @@ from __future__ import annotations
 import dataclasses
 import itertools
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypedDict
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from epistemic_calibration._label_order import is_majority, order_fault
 from epistemic_calibration.metrics._classes import check_class_hypotheses
@@ -17,16 +18,16 @@ from epistemic_calibration.predictions._arrays import (
     WEIGHTS,
     PredictionsError,
     label_vector,
+    of_samples,
     to_counts,
     to_groups,
     to_labels,
     to_names,
     to_numbers,
     to_numpy,
-    to_vector,
     within,
 )
-from epistemic_calibration.predictions._columns import hypotheses_among
+from epistemic_calibration.predictions._files import hypotheses_among
 
 #: Letters of the axes, in the order that everything else takes: samples, hypotheses, classes.
 AXES = "nhc"
@@ -100,6 +101,20 @@ class Inputs:
         return dataclasses.replace(self, **parts, doubts=[], notes=[])
 
 
+class Given(TypedDict, total=False):
+    """What may be given beside the labels and the hypotheses, as `as_predictions` documents it."""
+
+    epistemic_uncertainty: ArrayLike
+    prediction: ArrayLike
+    n_positive: ArrayLike
+    n_labels: ArrayLike
+    label_counts: ArrayLike
+    groups: ArrayLike
+    class_names: ArrayLike
+    axes: str
+    exchangeable: bool
+
+
 def intake(
     y_true: Any,
     hypotheses: Any,
@@ -118,7 +133,13 @@ def intake(
     ------
     PredictionsError
         Naming the argument, what was found, and what is allowed or to do.
+    TypeError
+        If there is no such argument.
     """
+    if unknown := [name for name in given if name not in OPTIONAL]:
+        raise TypeError(
+            f"no such argument: {unknown[0]}; there are {', '.join(Given.__annotations__)}"
+        )
     if sample_weight is not None:
         raise PredictionsError(f"sample_weight: {WEIGHTS}")
     exchangeable = np.asarray(exchangeable)
@@ -128,36 +149,40 @@ def intake(
     y, array, names = labels_and_hypotheses(
         y_true, hypotheses, class_names=class_names, axes=axes, columns=columns
     )
-    n_samples, n_classes = len(y), 2 if array.ndim == 2 else array.shape[2]
+    n_samples, several = len(y), array.ndim == 3
     found = Inputs(
         y, array, exchangeable=bool(exchangeable), kind_of_uncertainty=kind_of_uncertainty
     )
     found.class_names = None if names is None else tuple(str(name) for name in names.tolist())
     found.doubts += _checks.leaks_and_votes(array, y, columns)
-    if array.ndim == 2:
+    if several:
+        found.notes.append("{} samples, {} hypotheses, {} classes".format(*array.shape))
+        for name in {"prediction", "n_positive", "n_labels"} & set(given):
+            raise PredictionsError(
+                f"{name} is not taken with several classes; several labels per input are "
+                f"label_counts (n_samples, n_classes)"
+            )
+    else:
         _checks.refuse_class_probabilities(array, columns)
         found.y_true = y.astype(np.uint8)
-    else:
-        found.notes.append(f"{n_samples} samples, {array.shape[1]} hypotheses, {n_classes} classes")
-        for name in ("prediction", "n_positive", "n_labels"):
-            if name in given:
-                instead = ": give label_counts (n_samples, n_classes)" if name[1] == "_" else ""
-                raise PredictionsError(f"{name} is not taken with several classes{instead}")
-    if "prediction" in given:
-        own = to_vector("prediction", given["prediction"], n_samples)
-        found.prediction, doubts = _checks.check_prediction(own, array, y)
+    own = {
+        name: of_samples(name, to_numbers(name, given[name]), n_samples)
+        for name in ("prediction", "epistemic_uncertainty")
+        if name in given
+    }
+    if "prediction" in own:
+        found.prediction, doubts = _checks.check_prediction(own["prediction"], array, y)
         found.doubts += doubts
-    if "epistemic_uncertainty" in given:
-        own = to_vector("epistemic_uncertainty", given["epistemic_uncertainty"], n_samples)
+    if "epistemic_uncertainty" in own:
+        eu = within("epistemic_uncertainty", own["epistemic_uncertainty"], np.inf)
         # Of other kinds and of several classes only the order counts.
-        if array.ndim == 2 and kind_of_uncertainty == "variance":
-            own = _checks.check_uncertainty(own, array)
-        found.epistemic_uncertainty = within("epistemic_uncertainty", own, np.inf)
+        sized = not several and kind_of_uncertainty == "variance"
+        found.epistemic_uncertainty = _checks.check_uncertainty(eu, array) if sized else eu
     if "groups" in given:
         found.groups = to_groups(given["groups"], n_samples)
     if _checks.VOTES not in found.doubts:
         found.doubts += _checks.doubts_of_equal_rows(array, y, grouped="groups" in given)
-    found.label_counts = _label_counts(given, n_samples, n_classes)
+    found.label_counts = _label_counts(given, n_samples, array.shape[2] if several else 2)
     if found.label_counts is not None:
         if fault := order_fault(found.label_counts, y):
             raise PredictionsError(f"label_counts (or n_positive) do not fit y_true: {fault}")
@@ -179,41 +204,35 @@ def labels_and_hypotheses(
     The hypotheses have the axes samples and hypotheses, and of three classes or more classes.
     """
     if hasattr(hypotheses, "columns"):
-        columns = [str(column) for column in hypotheses.columns]
-        hypotheses_among(columns)
+        columns = hypotheses_among([str(column) for column in hypotheses.columns])
     array = to_numbers("hypotheses", hypotheses)
     if array.ndim > 3:
         raise PredictionsError(_of_pixels(to_numpy(name, y_true), array))
-    labels = label_vector(y_true, name=name)
-    n_samples = len(labels)
+    labels = label_vector(y_true, name)
     names = None if class_names is None else to_names(class_names)
     if array.ndim == 3:
-        array = _in_order(array, n_samples, axes, None if names is None else len(names))
+        array = _in_order(array, len(labels), axes, None if names is None else len(names))
     elif axes is not None:
         raise PredictionsError(
             f"axes is for hypotheses of three axes, samples, hypotheses and classes; they have "
             f"{array.ndim}"
         )
-    n_classes = array.shape[2] if array.ndim == 3 else 2
-    if names is not None and len(names) != n_classes:
+    elif names is not None and len(names) != 2:
         raise PredictionsError(
             f"class_names must be two, as hypotheses have two axes, got {len(names)}"
         )
-    y = to_labels(labels, n_classes, names, name=name)
-    if array.ndim < 2 or len(array) != n_samples or array.size == 0:
-        raise PredictionsError(_not_of_samples(array, n_samples))
+    n_classes = array.shape[2] if array.ndim == 3 else 2
+    y = to_labels(labels, n_classes, names, name)
+    if array.ndim < 2 or len(array) != len(y) or array.size == 0:
+        raise PredictionsError(_not_of_samples(array, len(y)))
     array = within("hypotheses", array, 1, columns=columns)
     if array.ndim == 3:
         names = np.arange(n_classes) if names is None else names
-        array = array[:, :, 1] if n_classes == 2 else _normalised(array)
+        try:
+            array = array[:, :, 1] if n_classes == 2 else check_class_hypotheses(array)
+        except ValueError as error:
+            raise PredictionsError(str(error)) from None
     return y, array, names
-
-
-def _normalised(array: np.ndarray) -> np.ndarray:
-    try:
-        return check_class_hypotheses(array)
-    except ValueError as error:
-        raise PredictionsError(str(error)) from None
 
 
 def _not_of_samples(array: np.ndarray, n_samples: int) -> str:
@@ -222,8 +241,6 @@ def _not_of_samples(array: np.ndarray, n_samples: int) -> str:
         hint = ". For a single hypothesis, give numpy.reshape(hypotheses, (-1, 1))"
     elif array.ndim == 2 and array.shape[1] == n_samples:
         hint = ". It looks transposed: give numpy.transpose(hypotheses)"
-    elif array.ndim == 1 and len(array) % n_samples == 0:
-        hint = ". Of passes one after another, give hypotheses.reshape(-1, n_samples).T"
     return f"hypotheses has shape {array.shape}, expected ({n_samples}, n_hypotheses){hint}"
 
 
@@ -247,12 +264,11 @@ def _of_pixels(labels: np.ndarray, array: np.ndarray) -> str:
     if further == 2 and _adds_up(array, axes[0]):
         axes = axes[::-1]
     shape = ", ".join(str(array.shape[axis]) for axis in axes)
-    from_axes = axes[0] if further == 1 else axes
-    to_axes = -1 if further == 1 else (-2, -1)
+    ends = (axes[0], -1) if further == 1 else (axes, (-2, -1))
     n_images = labels.shape[0]
     return (
         f"{seen}. Give keep = y_true.ravel() != 255 (or what is to be ignored), "
-        f"y_true.ravel()[keep], numpy.moveaxis(hypotheses, {from_axes}, {to_axes})"
+        f"y_true.ravel()[keep], numpy.moveaxis(hypotheses, {ends[0]}, {ends[1]})"
         f".reshape(-1, {shape})[keep], and groups=numpy.repeat(numpy.arange({n_images}), "
         f"{labels.size // n_images})[keep]"
     )
@@ -260,29 +276,28 @@ def _of_pixels(labels: np.ndarray, array: np.ndarray) -> str:
 
 def _in_order(array: np.ndarray, n_samples: int, axes: Any, n_names: int | None) -> np.ndarray:
     """Return an array of three axes as (n_samples, n_hypotheses, n_classes)."""
-    seen = f"hypotheses has shape {array.shape}"
-    if axes is None:
-        orders = ["".join(order) for order in itertools.permutations(AXES)]
-        fitting = [o for o in orders if not _misfit(array, o, n_samples, n_names)]
-        if len(fitting) != 1:
-            nearest = next((o for o in orders if array.shape[o.index("n")] == n_samples), AXES)
-            why = f"; as {nearest!r} {_misfit(array, nearest, n_samples, n_names)}"
-            if 1 in array.shape:
-                why = "; it may be an axis of length 1 that is too many: give numpy.squeeze of it"
-            if fitting:
-                why = f", and may be {' or '.join(map(repr, fitting))}. {_HOW}"
-            raise PredictionsError(f"{seen}, three axes, as several classes have{why}")
-        axes = fitting[0]
-    else:
+    orders = ["".join(order) for order in itertools.permutations(AXES)]
+    if axes is not None:
         axes = str(np.asarray(axes)[()]).strip().casefold()
-        if sorted(axes) != sorted(AXES):
+        if axes not in orders:
             raise PredictionsError(
                 f"axes must be the letters n (samples), h (hypotheses) and c (classes) in the "
                 f"order of the array, such as 'nhc' or 'hnc', got {axes!r}"
             )
-        if misfit := _misfit(array, axes, n_samples, n_names):
-            raise PredictionsError(f"{seen}, and axes={axes!r} says that {misfit}")
-    return array.transpose([axes.index(letter) for letter in AXES])
+        orders = [axes]
+    misfits = {order: _misfit(array, order, n_samples, n_names) for order in orders}
+    fitting = [order for order, misfit in misfits.items() if not misfit]
+    if len(fitting) == 1:
+        return array.transpose([fitting[0].index(letter) for letter in AXES])
+    seen = f"hypotheses has shape {array.shape}, three axes, as several classes have"
+    if fitting:
+        raise PredictionsError(f"{seen}, and may be {' or '.join(map(repr, fitting))}. {_HOW}")
+    if axes is None and 1 in array.shape:
+        raise PredictionsError(
+            f"{seen}; it may be an axis of length 1 that is too many: give numpy.squeeze of it"
+        )
+    nearest = next((o for o in orders if array.shape[o.index("n")] == n_samples), orders[0])
+    raise PredictionsError(f"{seen}; with axes={nearest!r} {misfits[nearest]}")
 
 
 def _misfit(array: np.ndarray, axes: str, n_samples: int, n_names: int | None) -> str:
@@ -295,39 +310,25 @@ def _misfit(array: np.ndarray, axes: str, n_samples: int, n_names: int | None) -
         )
     if n_names not in (None, array.shape[classes]):
         return f"it has {array.shape[classes]} classes; class_names has {n_names}"
-    if not _adds_up(array, classes):
-        return (
-            f"its axis {classes} is the classes, whose probabilities must add up to 1"
-            f"{_sums(array, classes)}"
-        )
-    return ""
-
-
-def _distance(array: np.ndarray, axis: int) -> float:
-    if array.size == 0:
-        return np.inf
-    distance = np.abs(array.sum(axis=axis, dtype=np.float64) - 1).max()
-    return float(distance) if np.isfinite(distance) else np.inf
+    if _adds_up(array, classes):
+        return ""
+    why = f"its axis {classes} is the classes, whose probabilities must add up to 1"
+    if wrong := np.count_nonzero(~np.isfinite(array)):
+        return f"{why}; it has {wrong} values that are NaN or infinite, of {array.size}"
+    if array.size and array.min() < 0:
+        return f"{why}. If these are logits, give scipy.special.softmax of them, along the classes"
+    sums = array.sum(axis=classes, dtype=np.float64).ravel() if array.size else np.zeros(1)
+    return (
+        f"{why}; along axis {classes} sums lie in [{sums.min():.4g}, {sums.max():.4g}]. Of labels "
+        f"that do not exclude each other, give one class at a time"
+    )
 
 
 def _adds_up(array: np.ndarray, axis: int) -> bool:
-    return array.shape[axis] > 1 and _distance(array, axis) <= _SUM_TOLERANCE
-
-
-def _sums(array: np.ndarray, axis: int) -> str:
-    """Return the end of a sentence on sums that are not 1."""
-    wrong = np.count_nonzero(~np.isfinite(array))
-    if wrong:
-        return f"; it has {wrong} values that are NaN or infinite, of {array.size}"
-    if array.size and array.min() < 0:
-        return ". If these are logits, give scipy.special.softmax of them, along the classes"
-    sums = array.sum(axis=axis, dtype=np.float64)
-    if not sums.size:
-        return "; it is empty"
-    return (
-        f"; along axis {axis} sums lie in [{sums.min():.4g}, {sums.max():.4g}]. Of labels that "
-        f"do not exclude each other, give one class at a time"
-    )
+    if array.shape[axis] < 2 or array.size == 0:
+        return False
+    # NaN is no less than anything.
+    return bool(np.abs(array.sum(axis=axis, dtype=np.float64) - 1).max() <= _SUM_TOLERANCE)
 
 
 def _label_counts(given: dict[str, Any], n_samples: int, n_classes: int) -> np.ndarray | None:
@@ -336,20 +337,11 @@ def _label_counts(given: dict[str, Any], n_samples: int, n_classes: int) -> np.n
     if "label_counts" in given:
         counts = to_numbers("label_counts", given["label_counts"])
         if counts.shape != (n_samples, n_classes) or named:
-            raters = np.isnan(counts) | np.isin(counts, np.arange(n_classes))
-            advice = ""
-            if counts.ndim == 2 and len(counts) == n_samples and raters.all():
-                advice = (
-                    ". Of a column for each rater, give numpy.stack([(raters == c).sum(axis=1) "
-                    f"for c in range({n_classes})], axis=1)"
-                )
-            elif len(counts) > n_samples:
-                advice = ". Of one row a label, give pandas.crosstab(table.input, table.label)"
             raise PredictionsError(
                 f"label_counts has shape {counts.shape}; it must be ({n_samples}, {n_classes}), "
-                f"how many labels of each class every sample has"
-                + (", in place of n_positive and n_labels" if n_classes == 2 else "")
-                + advice
+                f"how many labels of each class every sample has, in place of n_positive and "
+                f"n_labels. Of a column for each rater, give numpy.stack([(raters == c).sum(axis=1)"
+                f" for c in range({n_classes})], axis=1)"
             )
         return to_counts("label_counts", counts)
     if not named:
@@ -358,13 +350,10 @@ def _label_counts(given: dict[str, Any], n_samples: int, n_classes: int) -> np.n
         lacking = "n_labels" if "n_positive" in named else "n_positive"
         raise PredictionsError(f"n_positive and n_labels go together; {lacking} is missing")
     total = to_counts("n_labels", given["n_labels"])
-    total = np.full(n_samples, total) if total.ndim == 0 else total
-    positive = to_counts("n_positive", given["n_positive"])
-    for name, values in (("n_positive", positive), ("n_labels", total)):
-        if values.shape != (n_samples,):
-            raise PredictionsError(f"{name} has shape {values.shape}, expected ({n_samples},)")
     try:
-        positive, total = check_counts(positive, total)
+        positive, total = check_counts(to_counts("n_positive", given["n_positive"]), total)
     except ValueError as error:
         raise PredictionsError(str(error)) from None
+    if len(positive) != n_samples:
+        raise PredictionsError(f"n_positive has shape {positive.shape}, expected ({n_samples},)")
     return np.stack([total - positive, positive], axis=1)
