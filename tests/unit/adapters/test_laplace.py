@@ -86,7 +86,6 @@ def test_drawing_leaves_no_trace(pred_type):
             "likelihood 'regression', expected 'classification'",
         ),
         (approximation, {"pred_type": "mcmc"}, "'glm' or 'nn', got 'mcmc'"),
-        (approximation, {"outputs": "logits"}, "laplace-torch: pred_type, batch_size"),
         (lambda: [approximation(), approximation()], {}, "each with draws of its own"),
     ],
 )

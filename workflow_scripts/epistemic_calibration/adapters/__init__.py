@@ -9,7 +9,6 @@ only where that library is loaded, so nothing heavy is imported that was not the
 
 from __future__ import annotations
 
-import inspect
 import sys
 from types import ModuleType
 from typing import Any
@@ -23,8 +22,6 @@ from epistemic_calibration.metrics._classes import check_class_hypotheses
 from epistemic_calibration.metrics._validation import check_positive_integer
 
 __all__ = ["ModelError", "dirichlet_hypotheses", "hypotheses_of"]
-
-_COMMON = ("n_hypotheses", "random_state")
 
 
 def hypotheses_of(
@@ -43,12 +40,11 @@ def hypotheses_of(
     model : fitted model, or a list of them
         Scikit-learn's forests, ``BaggingClassifier``, soft ``VotingClassifier`` and
         ``CalibratedClassifierCV``, also at the end of a pipeline or in a search: a hypothesis is
-        what one member says. Random forests of LightGBM (``boosting_type="rf"``) and XGBoost
-        (``XGBRFClassifier``), whose prediction is the mean of logits: give `evaluate` their own
-        as ``prediction``. A list of fitted classifiers with ``predict_proba`` and ``classes_``,
-        or of PyTorch modules: one hypothesis each. One PyTorch module (also of Keras 3 on it)
-        whose passes differ: a hypothesis is a pass with dropout layers, and only those, in
-        training mode. A fitted ``laplace.Laplace``: a hypothesis is a draw of the predictive.
+        what one member says. A list of fitted classifiers with ``predict_proba`` and
+        ``classes_``, or of PyTorch modules: one hypothesis each. One PyTorch module (also of
+        Keras 3 on it) whose passes differ: a hypothesis is a pass with dropout layers, and only
+        those, in training mode. A fitted ``laplace.Laplace``: a hypothesis is a draw of the
+        predictive.
     X : array-like or tensor, samples on axis 0
         What the model takes. Of PyTorch also a dictionary of them, passed as keywords, or a
         ``Dataset`` or ``DataLoader`` without shuffling, of whose batches the first part is taken,
@@ -79,6 +75,8 @@ def hypotheses_of(
 
     Raises
     ------
+    TypeError
+        If an option is none of the library.
     ModelError
         If there is only one hypothesis, or all are equal, the model is not fitted, its members
         are no hypotheses (boosting, stacking) or saw different classes, or probabilities are not
@@ -97,13 +95,11 @@ def hypotheses_of(
     random_state = check_positive_integer(random_state, name="random_state", minimum=0)
     if n_hypotheses is not None:
         n_hypotheses = check_positive_integer(n_hypotheses, name="n_hypotheses", minimum=2)
-    common = {"n_hypotheses": n_hypotheses, "random_state": random_state}
-    if isinstance(model, (list, tuple)):
-        read = _adapter_of_list(model).from_list
-    else:
-        read = _adapter(model).from_model
-    _check_options(read, options)
-    values, classes = read(model, X, **common, **options)
+    several = isinstance(model, (list, tuple))
+    read = _adapter_of_list(model).from_list if several else _adapter(model).from_model
+    values, classes = read(
+        model, X, n_hypotheses=n_hypotheses, random_state=random_state, **options
+    )
     try:
         probabilities = check_class_hypotheses(values)
     except ValueError as error:
@@ -177,15 +173,8 @@ def _adapter(model: Any) -> ModuleType:
     loaded = {"sklearn", *sys.modules}
     known = registry.available(__name__)
     for name in known:
-        if name in loaded:
-            adapter = registry.load(__name__, name)
-            if adapter.handles(model):
-                return adapter
-    if hasattr(model, "__array__"):
-        raise ModelError(
-            f"{name_of(model)} is an array and no model: give evaluate(y_true, hypotheses) the "
-            f"probabilities"
-        )
+        if name in loaded and (adapter := registry.load(__name__, name)).handles(model):
+            return adapter
     raise ModelError(
         f"{name_of(model)} is no model of a library that is known here ({', '.join(known)}), nor "
         f"has it predict_proba and classes_: give evaluate(y_true, hypotheses) an array"
@@ -193,35 +182,19 @@ def _adapter(model: Any) -> ModuleType:
 
 
 def _adapter_of_list(models: list[Any] | tuple[Any, ...]) -> ModuleType:
-    if len(models) < 2:
+    if len({id(model) for model in models}) < max(len(models), 2):
         raise ModelError(
-            f"a list of {len(models)} model(s) has no spread: give two fitted models or more"
+            f"{name_of(models)} has no spread: give two models or more, fitted apart, such as with "
+            f"different seeds"
         )
-    if len({id(model) for model in models}) < len(models):
+    first, *others = [_adapter(model) for model in models]
+    if set(others) != {first}:
         raise ModelError(
-            "the list holds the same model more than once: give models fitted apart, such as with "
-            "different seeds"
+            "the list mixes models of " + " and ".join(sorted({a.LABEL for a in (first, *others)}))
         )
-    adapters = [_adapter(model) for model in models]
-    if len(set(adapters)) > 1:
-        raise ModelError("the list mixes models of " + " and ".join({a.LABEL for a in adapters}))
-    if not hasattr(adapters[0], "from_list"):
+    if not hasattr(first, "from_list"):
         raise ModelError(
-            f"{name_of(models)} of {adapters[0].LABEL}, each with draws of its own: call "
-            f"hypotheses_of for one at a time, and concatenate on axis 1 for a mixture"
+            f"{name_of(models)} of {first.LABEL}, each with draws of its own: call hypotheses_of "
+            f"for one at a time, and concatenate on axis 1 for a mixture"
         )
-    return adapters[0]
-
-
-def _check_options(read: Any, options: dict[str, Any]) -> None:
-    allowed = [
-        name
-        for name, parameter in inspect.signature(read).parameters.items()
-        if parameter.kind is parameter.KEYWORD_ONLY and name not in _COMMON
-    ]
-    for name in options:
-        if name not in allowed:
-            label = sys.modules[read.__module__].LABEL
-            raise ModelError(
-                f"{name} is no option for {label}: {', '.join(allowed) or 'there is none'}"
-            )
+    return first

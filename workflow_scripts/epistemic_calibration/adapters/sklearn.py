@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from functools import singledispatch
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
-from scipy.special import softmax
 from sklearn.base import BaseEstimator
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.ensemble import (
@@ -43,21 +41,15 @@ def from_model(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return what the members of an ensemble say, and the classes."""
     model, X = _innermost(model, X)
-    name, of_logits = name_of(model), _forest_of_logits(model)
     own = _predict_proba(model, X)
-    values = stack(list((of_logits or _members)(model, X)), n_hypotheses, name=name)
+    values = stack(list(_members(model, X)), n_hypotheses, name=name_of(model))
     # The hypotheses must be what the prediction is made of: weights, and releases and subclasses
     # that combine their members otherwise, are seen here.
-    mean = values.mean(axis=1)
-    if of_logits is not None:
-        # Up to a constant of each input, which normalising takes away.
-        mean = np.exp(np.log(np.maximum(values, 1e-30)).mean(axis=1))
-        mean /= mean.sum(axis=1, keepdims=True)
-    gap = np.abs(mean - own).max()
+    gap = np.abs(values.mean(axis=1) - own).max()
     if not gap <= _ROUNDING:
         raise ModelError(
-            f"{name}: the mean of its members differs from its own prediction by up to {gap:.3g}, "
-            f"so they are not its hypotheses: give a list of fitted classifiers"
+            f"{name_of(model)}: the mean of its members differs from its own prediction by up to "
+            f"{gap:.3g}, so they are not its hypotheses: give a list of fitted classifiers"
         )
     return values, np.asarray(model.classes_)
 
@@ -104,28 +96,26 @@ def _check_fitted(model: Any) -> None:
 
 def _predict_proba(model: Any, X: Any) -> np.ndarray:
     _check_fitted(model)
+    name = name_of(model)
     if not hasattr(model, "predict_proba"):
         raise ModelError(
-            f"{name_of(model)} has no predict_proba: hypotheses are probabilities, which "
+            f"{name} has no predict_proba: hypotheses are probabilities, which "
             f"CalibratedClassifierCV can add to a classifier, and voting='soft' to votes"
         )
     if isinstance(model.classes_, list):
-        raise ModelError(f"{name_of(model)} has several outputs: fit one label at a time")
+        raise ModelError(f"{name} has several outputs: fit one label at a time")
     try:
         values = np.asarray(model.predict_proba(X))
-    except NotFittedError:
-        raise ModelError(f"{name_of(model)} is not fitted: call fit first") from None
+    # A NotFittedError of a member is one, too.
     except ValueError as error:
-        reason = str(error).strip().partition("\n")[0]
-        raise ModelError(f"{name_of(model)}: {reason}") from None
+        raise ModelError(f"{name}: {str(error).strip().splitlines()[0]}") from None
     n_classes = len(model.classes_)
     if values.ndim != 2 or values.shape[1] != n_classes:
         raise ModelError(
-            f"{name_of(model)}: predict_proba gives shape {values.shape}, expected (n_samples, "
-            f"{n_classes})"
+            f"{name}: predict_proba gives shape {values.shape}, expected (n_samples, {n_classes})"
         )
     if n_classes < 2:
-        raise ModelError(f"{name_of(model)} saw one class only: {_some(model.classes_)}")
+        raise ModelError(f"{name} saw one class only: {_some(model.classes_)}")
     return values
 
 
@@ -134,81 +124,33 @@ def _some(classes: Any) -> str:
     return ", ".join(shown[:5]) + (", ..." if len(shown) > 5 else "")
 
 
-@singledispatch
 def _members(model: Any, X: Any) -> Iterator[np.ndarray]:
     """Yield the probabilities of each member, in the order of the ensemble's classes."""
-    raise ModelError(
-        f"{name_of(model)} is one classifier, so one hypothesis and no spread (the trees of "
-        f"boosting are terms of one sum, the members of stacking are combined by another): give a "
-        f"list of several, fitted with other seeds or resamples, or a fitted BaggingClassifier of "
-        f"it"
-    )
-
-
-@_members.register(RandomForestClassifier)
-@_members.register(ExtraTreesClassifier)
-def _(model: Any, X: Any) -> Iterator[np.ndarray]:
-    # As the forest itself does, so that trees need not convert X each; a forest that does not
-    # take NaN has refused it.
-    X = check_array(X, dtype=np.float32, accept_sparse="csr", ensure_all_finite=False)
-    for tree in model.estimators_:
-        # Trees know classes by their index, and each knows all of them.
-        yield tree.predict_proba(X, check_input=False)
-
-
-@_members.register
-def _(model: BaggingClassifier, X: Any) -> Iterator[np.ndarray]:
-    X = check_array(X, dtype=None, accept_sparse=["csr", "csc"], ensure_all_finite=False)
-    for member, features in zip(model.estimators_, model.estimators_features_, strict=True):
-        if not hasattr(member, "predict_proba"):
-            raise ModelError(
-                f"{name_of(model)} counts votes, as {name_of(member)} has no predict_proba: bag "
-                f"classifiers that have it"
-            )
-        found = member.predict_proba(X[:, features])
-        # Members know classes by their index, and only those of their own resample.
-        values = np.zeros((len(found), len(model.classes_)), dtype=found.dtype)
-        values[:, np.asarray(member.classes_, dtype=np.intp)] = found
-        yield values
-
-
-@_members.register
-def _(model: VotingClassifier, X: Any) -> Iterator[np.ndarray]:
-    for member in model.estimators_:
-        yield _predict_proba(member, X)
-
-
-@_members.register
-def _(model: CalibratedClassifierCV, X: Any) -> Iterator[np.ndarray]:
-    for member in model.calibrated_classifiers_:
-        yield member.predict_proba(X)
-
-
-def _forest_of_logits(model: Any) -> Callable[[Any, Any], Iterator[np.ndarray]] | None:
-    """Return what reads a random forest of LightGBM or XGBoost, whose trees are means of logits."""
-    if getattr(model, "boosting_type", None) == "rf" and hasattr(model, "n_estimators_"):
-        return _trees_of_lightgbm
-    if any(base.__name__ == "XGBRFClassifier" for base in type(model).__mro__):
-        return _trees_of_xgboost
-    return None
-
-
-def _trees_of_lightgbm(model: Any, X: Any) -> Iterator[np.ndarray]:
-    for j in range(model.n_estimators_):
-        yield model.predict_proba(X, start_iteration=j, num_iteration=1)
-
-
-def _trees_of_xgboost(model: Any, X: Any) -> Iterator[np.ndarray]:
-    trees = model.get_booster().trees_to_dataframe()
-    value = trees[trees["Feature"] == "Leaf"].set_index(["Tree", "Node"])["Gain"]
-    leaves = model.apply(X).astype(int)
-    shares = np.stack([value.loc[t].loc[leaves[:, t]] for t in range(leaves.shape[1])], axis=1)
-    margin = model.predict(X, output_margin=True).reshape(len(leaves), -1)
-    # Of each class its trees, one after another; a leaf holds its share of the mean of them.
-    shares = shares.reshape(len(leaves), margin.shape[1], -1)
-    start, n_trees = margin - shares.sum(axis=2), shares.shape[2]
-    for j in range(n_trees):
-        logits = start + n_trees * shares[:, :, j]
-        if logits.shape[1] == 1:
-            logits = np.hstack([np.zeros_like(logits), logits])
-        yield softmax(logits.astype(np.float64), axis=1)
+    if isinstance(model, (RandomForestClassifier, ExtraTreesClassifier)):
+        # As the forest itself does, so that trees need not convert X each; a forest that does not
+        # take NaN has refused it. Trees know classes by their index, and each knows all of them.
+        X = check_array(X, dtype=np.float32, accept_sparse="csr", ensure_all_finite=False)
+        yield from (tree.predict_proba(X, check_input=False) for tree in model.estimators_)
+    elif isinstance(model, BaggingClassifier):
+        X = check_array(X, dtype=None, accept_sparse=["csr", "csc"], ensure_all_finite=False)
+        for member, features in zip(model.estimators_, model.estimators_features_, strict=True):
+            if not hasattr(member, "predict_proba"):
+                raise ModelError(
+                    f"{name_of(model)} counts votes, as {name_of(member)} has no predict_proba"
+                )
+            found = member.predict_proba(X[:, features])
+            # Members know classes by their index, and only those of their own resample.
+            values = np.zeros((len(found), len(model.classes_)), dtype=found.dtype)
+            values[:, np.asarray(member.classes_, dtype=np.intp)] = found
+            yield values
+    elif isinstance(model, VotingClassifier):
+        yield from (_predict_proba(member, X) for member in model.estimators_)
+    elif isinstance(model, CalibratedClassifierCV):
+        yield from (member.predict_proba(X) for member in model.calibrated_classifiers_)
+    else:
+        raise ModelError(
+            f"{name_of(model)} is one classifier, so one hypothesis and no spread (the trees of "
+            f"boosting are terms of one sum, the members of stacking are combined by another): "
+            f"give a list of several, fitted with other seeds or resamples, or a fitted "
+            f"BaggingClassifier of it"
+        )

@@ -89,13 +89,7 @@ def _differ(first: np.ndarray, second: np.ndarray) -> bool:
 
 @contextmanager
 def asked(model: torch.nn.Module) -> Iterator[None]:
-    """Put a module into evaluation mode; give modes and random states back at the end.
-
-    Raises
-    ------
-    ModelError
-        If it is on a device whose random generator cannot be given back.
-    """
+    """Put a module into evaluation mode; give modes and random states back at the end."""
     devices = {tensor.device for tensor in chain(model.parameters(), model.buffers())}
     strange = {device.type for device in devices} - {"cpu", "cuda"}
     if strange:
@@ -172,13 +166,7 @@ def seed(model: torch.nn.Module, value: int) -> None:
 def batches(
     model: torch.nn.Module, X: Any, batch_size: int
 ) -> Iterator[tuple[torch.Tensor | dict[str, torch.Tensor], torch.device]]:
-    """Yield X in parts where the module is, and where that is; arrays of floats get its dtype.
-
-    Raises
-    ------
-    ModelError
-        If X is none of what `hypotheses_of` takes, shuffles, or has no samples.
-    """
+    """Yield X in parts where the module is, and where that is; arrays of floats get its dtype."""
     if isinstance(batch_size, bool) or not isinstance(batch_size, int) or batch_size < 1:
         raise ModelError(f"batch_size must be an integer >= 1, got {batch_size!r}")
     tensors = list(chain(model.parameters(), model.buffers()))
@@ -196,19 +184,16 @@ def batches(
             # The labels stand second.
             yield _moved(batch[0] if isinstance(batch, (list, tuple)) else batch, device), device
         return
-    if isinstance(X, Mapping):
-        X = {name: _tensor(value, dtype) for name, value in X.items()}
-        lengths = {len(value) for value in X.values()}
-    else:
-        X = _tensor(X, dtype)
-        lengths = {len(X) if X.ndim else 0}
-    if lengths in (set(), {0}) or len(lengths) > 1:
-        shown = tuple(X.shape) if isinstance(X, torch.Tensor) else sorted(lengths)
-        raise ModelError(f"X must have samples on axis 0, as many in all parts, got shape {shown}")
+    many = isinstance(X, Mapping)
+    parts = {n: _tensor(v, dtype) for n, v in (X.items() if many else [("X", X)])}
+    lengths = {len(part) if part.ndim else 0 for part in parts.values()}
+    if len(lengths - {0}) != 1 or 0 in lengths:
+        raise ModelError(
+            f"X must have samples on axis 0, as many in all parts, got lengths {sorted(lengths)}"
+        )
     for start in range(0, lengths.pop(), batch_size):
-        rows = slice(start, start + batch_size)
-        part = {n: v[rows] for n, v in X.items()} if isinstance(X, dict) else X[rows]
-        yield _moved(part, device), device
+        batch = {n: part[start : start + batch_size] for n, part in parts.items()}
+        yield _moved(batch if many else batch["X"], device), device
 
 
 def _moved(batch: Any, device: torch.device) -> Any:
@@ -243,14 +228,13 @@ def _forward(
         n = len(next(iter(batch.values())) if isinstance(batch, dict) else batch)
         if not isinstance(part, torch.Tensor):
             # Those of Hugging Face, also as dictionaries.
-            named = part.get("logits") if isinstance(part, Mapping) else None
-            named = getattr(part, "logits", named)
-            if not isinstance(named, torch.Tensor):
-                raise ModelError(
-                    f"{name_of(model)} returns a {type(part).__name__} without logits, expected a "
-                    f"tensor of logits or probabilities: wrap it in a module that returns one"
-                )
-            part, outputs = named, outputs or "logits"
+            named = part["logits"] if isinstance(part, Mapping) and "logits" in part else None
+            part, outputs = getattr(part, "logits", named), outputs or "logits"
+        if not isinstance(part, torch.Tensor):
+            raise ModelError(
+                f"{name_of(model)} returns neither a tensor of logits or probabilities, nor what "
+                f"has logits: wrap it in a module that returns one"
+            )
         part = part[:, None] if part.ndim == 1 else part
         if part.ndim not in (2, 4) or len(part) != n:
             raise ModelError(
@@ -272,22 +256,19 @@ def _probabilities(
     name = name_of(model)
     if outputs not in (None, "logits", "probabilities"):
         raise ModelError(f"outputs must be 'logits' or 'probabilities', got {outputs!r}")
-    if np.isnan(values).any():
-        n_bad = np.count_nonzero(np.isnan(values))
+    if n_bad := np.count_nonzero(np.isnan(values)):
         raise ModelError(f"{name} gives {n_bad} outputs that are NaN, of {values.size}")
     one = values.shape[2] == 1
     inside = (values >= 0) & (values <= 1 + SUM_TOLERANCE)
     if outputs == "logits" and inside.all() and values.size >= _MIN_OUTPUTS:
         raise ModelError(
-            f"outputs='logits', but all outputs of {name} lie in [0, 1], as probabilities do: say "
-            f"outputs='probabilities'; or, if they are logits, give evaluate() their "
-            f"scipy.special.expit or softmax"
+            f"outputs='logits', but all outputs of {name} lie in [0, 1]: say "
+            f"outputs='probabilities', or give evaluate() their softmax"
         )
     if outputs is None:
         if one:
             raise ModelError(
-                f"{name} gives one output per input: say outputs='logits' or "
-                f"outputs='probabilities'"
+                f"{name} gives one output per input: say outputs='logits' or 'probabilities'"
             )
         inside = inside.all(axis=(0, 2))
         sums = np.abs(values.sum(axis=2) - 1).max(axis=0) <= SUM_TOLERANCE
