@@ -58,14 +58,6 @@ def test_details_are_those_of_the_evaluation(sample):
     assert found == expected and len(found) == 18
 
 
-def test_reset_forgets(sample):
-    metric = fed(EpistemicCalibrationError(), sample, 350, 350)
-    before = metric.compute()
-    metric.reset()
-    assert metric.hypotheses == [] and metric.target == []
-    assert fed(metric, sample, 700).compute() == before
-
-
 def test_collections_keep_one_copy_of_the_states(sample):
     collection = torchmetrics.MetricCollection(
         {
@@ -81,11 +73,12 @@ def test_collections_keep_one_copy_of_the_states(sample):
     assert len(collection.compute_groups) == 1
 
 
-def test_pickles_hold_the_state(sample):
+def test_pickles_hold_the_state_and_reset_forgets_it(sample):
     metric = fed(EpistemicCalibrationError(n_bins=7), sample, 350, 350)
-    again = pickle.loads(pickle.dumps(metric))
-    assert again.compute() == metric.compute()
-    assert metric.clone().compute() == metric.compute()
+    before = metric.compute()
+    assert pickle.loads(pickle.dumps(metric)).compute() == metric.clone().compute() == before
+    metric.reset()
+    assert metric.hypotheses == [] and fed(metric, sample, 700).compute() == before
 
 
 def test_forward_gives_the_value_of_a_batch_and_adds_it(sample):
@@ -106,8 +99,6 @@ def test_low_precision_is_read(sample, dtype):
     read = hypotheses.to(dtype).float().numpy()
     expected = metrics.corrected_epistemic_calibration_error(target.numpy(), read, n_bins=35)
     assert metric.compute().item() == expected.estimate
-    rounded = torch.full((20, 2), 1 + 5e-7, dtype=torch.float32)
-    assert fed(EpistemicCalibrationError(), (rounded, torch.ones(20)), 20).compute() == 0
 
 
 def test_few_inputs_give_no_number(sample):
@@ -121,12 +112,9 @@ def test_few_inputs_give_no_number(sample):
 @pytest.mark.parametrize(
     ("hypotheses", "target", "message"),
     [
-        (torch.zeros(3), torch.zeros(3), r"shape \(3,\), expected \(3, n_hypotheses\)"),
         (torch.full((3, 2, 4), 0.25), torch.zeros(3), "one against the rest"),
-        (torch.zeros(3, 2), torch.zeros(4), r"shape \(3, 2\), expected \(4, n_hypotheses\)"),
         (torch.zeros(3, 2), torch.tensor([0, 1, 2]), r"target must hold 0 and 1, .*\[0, 1, 2\]"),
         (torch.full((3, 2), 1.5), torch.zeros(3), r"expected values in \[0, 1\]"),
-        (torch.full((3, 2), torch.nan), torch.zeros(3), "6 values that are NaN"),
         (torch.zeros(3, 5), torch.zeros(3), "5 hypotheses, those before have 2"),
     ],
 )

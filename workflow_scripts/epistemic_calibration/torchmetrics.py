@@ -25,7 +25,7 @@ from epistemic_calibration import metrics
 from epistemic_calibration._estimates import LEAST_SAMPLES, numbers_of_bins
 from epistemic_calibration.evaluation import evaluate_inputs
 from epistemic_calibration.metrics._validation import check_fraction, check_positive_integer
-from epistemic_calibration.predictions._intake import intake, labels_and_hypotheses
+from epistemic_calibration.predictions._intake import Inputs, intake, labels_and_hypotheses
 
 __all__ = ["EpistemicCalibrationError"]
 
@@ -127,41 +127,15 @@ class EpistemicCalibrationError(Metric):
             A scalar in float64; with ``details`` those named as in `Evaluation.to_frame`, ends of
             intervals with ``_ci_low`` and ``_ci_high``.
         """
-        hypotheses = dim_zero_cat(self.hypotheses).cpu().numpy()
-        target = dim_zero_cat(self.target).cpu().numpy()
+        target = dim_zero_cat(self.target).cpu()
+        values = dict.fromkeys(_NAMES, float("nan"))
         if len(target) < LEAST_SAMPLES:
             warnings.warn(
                 f"{len(target)} inputs are too few to say anything of calibration: NaN",
                 stacklevel=2,
             )
-            values = dict.fromkeys(_NAMES, float("nan"))
         else:
-            values = self._values(hypotheses, target)
-        return self._tensors(values)
-
-    def _values(self, hypotheses: Any, target: Any) -> dict[str, float]:
-        inputs = intake(target, hypotheses)
-        for doubt in inputs.doubts:
-            warnings.warn(doubt, stacklevel=4)
-        settings = {
-            "n_bins": self.n_bins,
-            "random_state": self.random_state,
-            "confidence_level": self.confidence_level,
-        }
-        if not self.details:
-            settings["n_bins"] = numbers_of_bins(self.n_bins, len(target))[0]
-            found = metrics.corrected_epistemic_calibration_error(
-                inputs.y_true, inputs.hypotheses, **settings
-            )
-            return {"tece_corrected": found.estimate}
-        frame = evaluate_inputs(inputs, **settings).to_frame().set_index("metric")
-        parts = (name.partition("_ci_") for name in _NAMES)
-        return {
-            metric + _ + end: frame.loc[metric, f"ci_{end}" if end else "value"]
-            for metric, _, end in parts
-        }
-
-    def _tensors(self, values: dict[str, float]) -> Tensor | dict[str, Tensor]:
+            values = self._values(intake(target, dim_zero_cat(self.hypotheses).cpu()))
         # The devices of Apple have no double precision.
         dtype = torch.float32 if self.device.type == "mps" else torch.float64
         tensors = {
@@ -170,20 +144,32 @@ class EpistemicCalibrationError(Metric):
         }
         return tensors if self.details else tensors["tece_corrected"]
 
+    def _values(self, inputs: Inputs) -> dict[str, float]:
+        for doubt in inputs.doubts:
+            warnings.warn(doubt, stacklevel=4)
+        settings = {"random_state": self.random_state, "confidence_level": self.confidence_level}
+        if not self.details:
+            n_bins = numbers_of_bins(self.n_bins, len(inputs.y_true))[0]
+            found = metrics.corrected_epistemic_calibration_error(
+                inputs.y_true, inputs.hypotheses, n_bins=n_bins, **settings
+            )
+            return {"tece_corrected": found.estimate}
+        frame = evaluate_inputs(inputs, n_bins=self.n_bins, **settings).to_frame()
+        frame = frame.set_index("metric")
+        parts = {name: name.partition("_ci_") for name in _NAMES}
+        return {
+            name: frame.loc[metric, f"ci_{end}" if end else "value"]
+            for name, (metric, _, end) in parts.items()
+        }
+
 
 _NAMES = (
-    "error_rate",
-    "kept_error_90",
-    "kept_error_90_by_prediction",
+    *("error_rate", "kept_error_90", "kept_error_90_by_prediction"),
     *(
         f"{name}{end}"
         for name in ("tece_corrected", "mean_miscalibration", "epistemic_dependence")
         for end in ("", "_ci_low", "_ci_high")
     ),
-    "tece_noise_floor",
-    "tece_minimum_detectable",
-    "eece",
-    "eece_calibration",
-    "eece_dispersion",
-    "eece_noise_floor",
+    *("tece_noise_floor", "tece_minimum_detectable"),
+    *("eece", "eece_calibration", "eece_dispersion", "eece_noise_floor"),
 )
