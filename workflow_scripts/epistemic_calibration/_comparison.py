@@ -98,25 +98,15 @@ class Comparison:
         return "\n".join(line.rstrip() for line in lines)
 
     def _table(self) -> list[str]:
-        """Return a row for each predictor, and one for each difference."""
-        head = ["", "Brier", "Calibration error", "Share", "Slope", "Errors", "at 90 %"]
-        rows = [head]
+        """Return a row for each predictor."""
+        rows = [["", "Brier", "Calibration error", "Share", "Slope", "Errors", "at 90 %"]]
         for name, e in self.evaluations.items():
             rows.append([name, number(e.brier.estimate), in_points(e.tece), *_size(e), *_kept(e)])
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         # What is too wide for the terminal is the name.
-        rest = sum(2 + max(len(row[k]) for row in rows) for k in range(1, len(head)))
-        widest = max(8, min(max(len(row[0]) for row in rows), width() - rest))
+        widths[0] = max(8, min(widths[0], width() - sum(2 + w for w in widths[1:])))
         return [
-            "".join(
-                [
-                    f"{_cut(row[0], widest):<{widest}}",
-                    *(
-                        "  " + cell.ljust(max(len(row[k]) for row in rows))
-                        for k, cell in enumerate(row[1:], start=1)
-                    ),
-                ]
-            )
-            for row in rows
+            "  ".join(_cut(c, w).ljust(w) for c, w in zip(r, widths, strict=True)) for r in rows
         ]
 
 

@@ -36,18 +36,18 @@ _KINDS = {
 
 def summary(e: Evaluation) -> str:
     """Return the summary, as wide as the terminal, from 66 to 100 columns."""
-    lines = [*_wrapped(_title(e)), ""]
+    lines = [*sentences(_title(e), ""), ""]
     for text in e.judgement.values():
         lines += sentences(text)
     lines += ["", *_probabilities(e), "", *_size(e)]
     if e.ranking is not None:
         lines += ["", *_ranking(e)]
     lines += ["", *(line for warning in e.warnings for line in sentences(warning, "! "))]
-    bins = f"{e.n_bins} nested {_plural(e.n_bins, 'bin', 'bins')}"
+    bins = f"{e.n_bins} nested bin{'s' * (e.n_bins > 1)}"
     of = "of each class and jointly" if e.n_classes > 2 else "(TECE)"
     eece = "" if e.eece_n_bins is None else f", {e.eece_n_bins} K-means (EECE)"
     draws = "" if e.exchangeable else ", hypotheses are no draws"
-    lines += _wrapped(f"Settings: {bins} {of}{eece}, random_state {e.random_state}{draws}")
+    lines += sentences(f"Settings: {bins} {of}{eece}, random_state {e.random_state}{draws}", "")
     return "\n".join(line.rstrip() for line in lines)
 
 
@@ -58,13 +58,13 @@ def _title(e: Evaluation) -> str:
         what = f"{100 * e.positive_share:.1f} % {positive}"
     return (
         f"Evaluation of {inputs_of(e)} ({what}), {e.n_hypotheses:,} "
-        f"{_plural(e.n_hypotheses, 'hypothesis', 'hypotheses')} each; "
+        f"hypothes{'i' if e.n_hypotheses == 1 else 'e'}s each; "
         f"{100 * e.confidence_level:g} % intervals"
     )
 
 
 def _probabilities(e: Evaluation) -> Iterator[str]:
-    of = "" if _of_mean(e) else f" (of the {e.predictor})"
+    of = "" if not e._inputs.has_own_prediction else f" (of the {e.predictor})"
     yield f"1 Are the probabilities right?{of}"
     if e.tece is not None:
         if e.n_classes > 2:
@@ -76,7 +76,7 @@ def _probabilities(e: Evaluation) -> Iterator[str]:
             yield _line("Calibration error", in_points(e.tece))
             yield _line("  in the mean", in_points(e.mean_miscalibration))
             yield _line("  among inputs of like mean", in_points(e.epistemic_dependence))
-            if e.second_order is not None and _of_mean(e):
+            if e.second_order is not None and not e._inputs.has_own_prediction:
                 yield _line("  by all labels", in_points(e.second_order.calibration_error))
         least = (e.canonical or e.tece).minimum_detectable
         yield _line("  least that can be seen", f"{points(least)} points")
@@ -88,7 +88,7 @@ def _probabilities(e: Evaluation) -> Iterator[str]:
         yield _line("  p", ", ".join(tests))
     claimed = f", claimed {percent(e.confidence)}" if e.n_classes > 2 else ""
     yield _line("Accuracy", in_percent(e.accuracy) + claimed)
-    yield _line("Brier score", plainly(e.brier) + (", sum over classes" if e.n_classes > 2 else ""))
+    yield _line("Brier score", shown(e.brier) + (", sum over classes" if e.n_classes > 2 else ""))
     if e.ece is not None:
         eece = "" if e.eece is None else f"; EECE {number(e.eece.eece)}"
         yield _line("ECE", f"{number(e.ece)} in {ECE_N_BINS} bins, noise included{eece}")
@@ -117,7 +117,7 @@ def _size(e: Evaluation) -> Iterator[str]:
     if second.law is not None:
         yield _line("  by others of the same law", in_percent(second.law.share))
     if not math.isnan(second.slope.estimate):
-        yield _line("Slope of the error on EU", f"{plainly(second.slope)} (1 is right)")
+        yield _line("Slope of the error on EU", f"{shown(second.slope)} (1 is right)")
     if e.second_order_of_classes:
         share = {k: v.share.estimate for k, v in e.second_order_of_classes.items()}
         if share := {k: v for k, v in share.items() if not math.isnan(v)}:
@@ -251,13 +251,13 @@ def _part(e: Evaluation) -> str:
 def _repair(e: Evaluation) -> str:
     """Return what repairs the mean, unless the inputs or their labels are at fault."""
     second = e.second_order
-    of_mean = second is not None and _of_mean(e)
-    if of_mean and second.calibration_error.ci_high < e.tece.ci_low:
-        right = points(second.calibration_error.estimate)
-        return (
-            f"; by all labels they are off by {right} points: y_true is not one of them at random, "
-            f"and to recalibrate to it would do harm"
-        )
+    if second is not None and not e._inputs.has_own_prediction:
+        error = second.calibration_error
+        if error.ci_high < e.tece.ci_low:
+            return (
+                f"; by all labels they are off by {points(error.estimate)} points: y_true is not "
+                f"one of them at random, and to recalibrate to it would do harm"
+            )
     claimed = float(e._inputs.prediction.mean())
     if (claimed - e.positive_share) ** 2 > e.mean_miscalibration.estimate / 2:
         return (
@@ -269,52 +269,47 @@ def _repair(e: Evaluation) -> str:
 
 
 def _on_classes(e: Evaluation) -> str:
-    alpha = 1 - e.confidence_level
-    rejected = {name: test.p_value <= alpha for name, test in e.tests.items()}
     top, joint, each = e.top_label, e.canonical, e.tece
-    said = []
-    seen = top.ci_low > 0 and (rejected["top_label_calibration"] or top.refined)
-    if seen:
-        much = f"right in {percent(e.accuracy.estimate)}, claimed in {percent(e.confidence)}"
+    of_top, of_joint = (
+        e.tests[f"{name}_calibration"].p_value <= 1 - e.confidence_level
+        for name in ("top_label", "canonical")
+    )
+    if top.ci_low > 0 and (of_top or top.refined):
         tendency = "on average "
-        if e.confidence > e.accuracy.ci_high:
-            tendency = "too sure on average: "
-        elif e.confidence < e.accuracy.ci_low:
-            tendency = "too cautious on average: "
-        said.append(
+        if not e.accuracy.ci_low <= e.confidence <= e.accuracy.ci_high:
+            much = "sure" if e.confidence > e.accuracy.ci_high else "cautious"
+            tendency = f"too {much} on average: "
+        said = [
             f"The probability of the predicted class is off by about {_about(top, ' points')} "
-            f"({tendency}{much})"
-        )
+            f"({tendency}right in {percent(e.accuracy.estimate)}, claimed in "
+            f"{percent(e.confidence)})"
+        ]
     else:
-        said.append(
+        said = [
             f"No error of the predicted class is seen with {inputs_of(e)} (up to "
             f"{points(top.ci_high)} points of what the bins see)"
-        )
+        ]
     if each.ci_low > 0:
         worst = ""
         if e.worst.ci_low > 0:
             worst = f", most {_short(e.worst_class)} ({points(e.worst.estimate)})"
         said.append(f"single classes are off by {_about(each)}{worst}")
-    if joint.ci_low > 0 and rejected["canonical_calibration"]:
+    if of_joint and joint.ci_low > 0:
         said.append(f"all jointly by {_about(joint)}, as far as the bins see")
-    elif rejected["canonical_calibration"]:
+    elif of_joint:
         said.append("all jointly are not right, by the test")
     elif each.ci_low <= 0:
-        start = "of single classes or of all jointly no error is seen"
         said.append(
-            f"{start}; less than {points(joint.minimum_detectable)} points would often go unseen, "
-            f"and what cancels in each of {joint.n_bins:,} bins always"
+            f"of single classes or of all jointly no error is seen; less than "
+            f"{points(joint.minimum_detectable)} points would often go unseen, and what cancels in "
+            f"each of {joint.n_bins:,} bins always"
         )
     return "; ".join(said) + "."
 
 
-def _of_mean(e: Evaluation) -> bool:
-    return not e._inputs.has_own_prediction
-
-
 def _at_least(e: Evaluation) -> float:
     """Return what calibration alone shows of the error of the mean of the hypotheses."""
-    return e.tece.ci_low if _of_mean(e) else 0.0
+    return 0.0 if e._inputs.has_own_prediction else e.tece.ci_low
 
 
 def on_size(e: Evaluation) -> str:
@@ -347,45 +342,42 @@ def on_size(e: Evaluation) -> str:
 
 
 def _on_size_seen(e: Evaluation) -> str:
-    second = e.second_order
-    share, slope = second.share, second.slope
-    numbers = f"it reports {_share_of_error(share)}"
-    known = not math.isnan(slope.estimate)
-    if known:
-        numbers += f", slope {plainly(slope)}"
-    repair = "SecondOrderRecalibrator().fit_counts can repair it"
-    doubt = _doubt(e)
-    here, but = (" for this truth", f" {doubt}") if doubt else ("", "")
-    if second.gap.ci_low > 0 and not math.isnan(share.estimate):
-        return f"The uncertainty is too small{here}: {numbers}; {repair}.{but}"
-    if second.gap.ci_high < 0:
-        if math.isnan(share.estimate) or math.isinf(share.ci_high):
-            return (
-                f"The uncertainty is too large{here}: it reports "
-                f"{points(second.uncertainty.estimate)} points at one input, the error is at most "
-                f"{points(second.reducible.ci_high)}.{but}"
+    second, slope_is_known = e.second_order, not math.isnan(e.second_order.slope.estimate)
+
+    def numbers(found: Any) -> str:
+        slope = f", slope {shown(found.slope)}" if slope_is_known else ""
+        return f"it reports {_share_of_error(found.share)}{slope}"
+
+    small = second.gap.ci_low > 0 and not math.isnan(second.share.estimate)
+    if small or second.gap.ci_high < 0:
+        found = f"{numbers(second)}; SecondOrderRecalibrator().fit_counts can repair it"
+        if not small and not second.share.ci_high < math.inf:
+            found = (
+                f"it reports {points(second.uncertainty.estimate)} points at one input, the error "
+                f"is at most {points(second.reducible.ci_high)}"
             )
-        return f"The uncertainty is too large{here}: {numbers}; {repair}.{but}"
-    if second.law is not None:
-        # Of the law, since the sentences below find nothing wrong with it.
-        share, slope = second.law.share, second.law.slope
-        numbers = f"it reports {_share_of_error(share)}"
-        numbers += f", slope {plainly(slope)}" if known else ""
+        doubt = _doubt(e)
+        here, but = (" for this truth", f" {doubt}") if doubt else ("", "")
+        return f"The uncertainty is too {'small' if small else 'large'}{here}: {found}.{but}"
+    # The sentences below find nothing wrong with the law.
+    of_law = second.law or second
+    slope = of_law.slope
     # Its interval is too narrow where one label is rare.
-    n_rare = e.n_samples * min(share for share in e.class_shares)
-    if known and n_rare >= 100 and (slope.ci_low > 1 or slope.ci_high < 1):
+    n_rare = e.n_samples * min(e.class_shares)
+    if slope_is_known and n_rare >= 100 and (slope.ci_low > 1 or slope.ci_high < 1):
         return (
-            f"The uncertainty is on the wrong inputs: its slope is {plainly(slope)}, and 1 is "
+            f"The uncertainty is on the wrong inputs: its slope is {shown(slope)}, and 1 is "
             f"right, although its size cannot be told from right on average: it reports "
-            f"{_share_of_error(share)}."
+            f"{_share_of_error(of_law.share)}."
         )
     test = e.tests.get("second_order")
     if test is not None and test.p_value <= 1 - e.confidence_level:
         return (
-            f"The size of the uncertainty cannot be told from right on average ({numbers}), but it "
-            f"is not distributed as the truth is (p {p_value(test.p_value, '=')})."
+            f"The size of the uncertainty cannot be told from right on average "
+            f"({numbers(of_law)}), but it is not distributed as the truth is "
+            f"(p {p_value(test.p_value, '=')})."
         )
-    return f"The size of the uncertainty cannot be told from right: {numbers}."
+    return f"The size of the uncertainty cannot be told from right: {numbers(of_law)}."
 
 
 def _doubt(e: Evaluation) -> str:
@@ -432,19 +424,14 @@ def on_ranking(e: Evaluation) -> str:
         return f"The uncertainty is small where it errs: {numbers}."
     if not auroc.ci_low > 0.5:
         return f"That the uncertainty tells errors from what is right cannot be seen: {numbers}."
-    at_90, over_all = map(_side, (d, r.difference.augrc))
+    # Signs of differences that their intervals know, or 0.
+    at_90, over_all = ((v.ci_low > 0) - (v.ci_high < 0) for v in (d, r.difference.augrc))
     than = "as well as the prediction itself, as far as can be told"
     if at_90 or over_all:
-        worse = (at_90 or over_all) > 0
         where = "" if at_90 == over_all else " at 90 %" if at_90 else " over all coverages"
-        how = "but less well than" if worse else "and better than"
+        how = "but less well than" if (at_90 or over_all) > 0 else "and better than"
         than = f"{how} the prediction itself{where}"
     return f"The uncertainty tells where it errs, {than}: {numbers}."
-
-
-def _side(value: Any) -> int:
-    """Return the sign of a difference that its interval knows, or 0."""
-    return (value.ci_low > 0) - (value.ci_high < 0)
 
 
 # --- Numbers
@@ -481,7 +468,7 @@ def _signed(value: float, digits: int) -> str:
     return text.lstrip("-") if float(text.replace(",", "")) == 0 else text.replace("-", "−")
 
 
-def shown(value: Any, unit: float = 1.0) -> str:
+def shown(value: Any, unit: float = 1.0, sign: str = "") -> str:
     """Return an estimate, within its interval, and the interval."""
     low, high = unit * value.ci_low, unit * value.ci_high
     middle = unit * value.estimate
@@ -489,12 +476,7 @@ def shown(value: Any, unit: float = 1.0) -> str:
         middle = min(max(middle, low), high)
     digits = decimals(low, high)
     low_text, high_text = ("0" if v == 0 else _signed(v, digits) for v in (low, high))
-    return f"{_signed(middle, digits)} [{low_text}, {high_text}]"
-
-
-def plainly(value: Any) -> str:
-    """Return an estimate in its own unit."""
-    return shown(value)
+    return f"{_signed(middle, digits)}{sign} [{low_text}, {high_text}]"
 
 
 def percent(value: float) -> str:
@@ -503,13 +485,7 @@ def percent(value: float) -> str:
 
 def in_percent(value: Any) -> str:
     """Return an estimate and its interval in percent."""
-    text = shown(value, 100.0)
-    middle, interval = text.split(" ", 1)
-    return f"{middle} % {interval}"
-
-
-def _range(low: float, high: float) -> str:
-    return f"{_share(low)} {'or more' if math.isinf(high) else f'to {_share(high)}'}"
+    return shown(value, 100.0, " %")
 
 
 def _share(value: float) -> str:
@@ -518,21 +494,21 @@ def _share(value: float) -> str:
     return f"{float(f'{100 * value:.3g}'):,.0f} %" if value >= 0.1 else f"{100 * value:.2g} %"
 
 
+def _range(low: float, high: float) -> str:
+    return f"{_share(low)} {'or more' if math.isinf(high) else f'to {_share(high)}'}"
+
+
 def points(squared: float) -> str:
     """Return the root of a squared error of a probability, in points."""
     return f"{100 * math.sqrt(squared):.1f}" if squared > 0 else "0"
 
 
 def in_points(value: Any) -> str:
-    """Return a squared error, within its interval, and the interval in points.
-
-    What may be 0 and lies below its own interval is said to be less than its upper end.
-    """
+    """Return a squared error, within its interval, and the interval in points."""
     if not math.isfinite(value.ci_high):
         return f"{points(value.estimate)} points"
-    middle = max(value.estimate, value.ci_low)
     interval = f"[{points(value.ci_low)}, {points(value.ci_high)}]"
-    return f"{points(middle)} points {interval}"
+    return f"{points(max(value.estimate, value.ci_low))} points {interval}"
 
 
 def _about(value: Any, unit: str = "") -> str:
@@ -557,12 +533,8 @@ def inputs_of(e: Any) -> str:
     return n if e.n_groups is None else f"{n} in {e.n_groups:,} groups"
 
 
-def sentences(text: str, start: str = "→ ") -> list[str]:
-    return _wrapped(text, start=start)
-
-
-def _wrapped(text: str, indent: int = 2, *, start: str = "") -> list[str]:
-    # Signs stay beside their numbers, and intervals are not broken.
+def sentences(text: str, start: str = "→ ", indent: int = 2) -> list[str]:
+    """Return the lines of a text; signs stay beside their numbers, and intervals are not broken."""
     glued = re.sub(r" %|\[[^]]*\]|\bp [=≤] ", lambda found: found[0].replace(" ", _GLUE), text)
     lines = textwrap.wrap(
         glued, width(), initial_indent=start, subsequent_indent=" " * indent, break_on_hyphens=False
@@ -571,11 +543,7 @@ def _wrapped(text: str, indent: int = 2, *, start: str = "") -> list[str]:
 
 
 def _line(label: str, text: str) -> str:
-    return "\n".join(_wrapped(f"{'  ' + label:<{_LABEL + 2}} {text}", _LABEL + 3))
-
-
-def _plural(n: int, one: str, many: str) -> str:
-    return one if n == 1 else many
+    return "\n".join(sentences(f"{'  ' + label:<{_LABEL + 2}} {text}", "", _LABEL + 3))
 
 
 def _short(name: str) -> str:
