@@ -6,7 +6,6 @@ import subprocess
 import sys
 
 import numpy as np
-import pandas as pd
 import pytest
 from sklearn.metrics import accuracy_score, brier_score_loss
 
@@ -109,13 +108,6 @@ def test_bins_follow_the_number_of_inputs(n, n_bins, expected):
 
 
 @pytest.mark.fault
-@pytest.mark.parametrize("n_bins", [0, 2.0, True, 31])
-def test_bins_that_cannot_be_are_refused(n_bins):
-    with pytest.raises(ValueError, match="n_bins must be"):
-        evaluate(np.arange(60) % 2, np.full((60, 2), 0.5), n_bins=n_bins)
-
-
-@pytest.mark.fault
 @pytest.mark.parametrize("n", [1, 2, 10])
 def test_of_few_inputs_it_says_what_cannot_be_said(n):
     y, rows, counts = predictor(n, n_labels=3)
@@ -213,9 +205,9 @@ def test_what_weakens_the_numbers_is_said():
     assert any("Only 10 inputs have two labels" in line for line in few.warnings)
 
 
-@pytest.mark.parametrize("n", [1, 2, 11, 40, 500])
+@pytest.mark.parametrize("n", [1, 11, 500])
 @pytest.mark.parametrize("n_labels", [0, 2])
-@pytest.mark.parametrize("n_hypotheses", [1, 2, 20])
+@pytest.mark.parametrize("n_hypotheses", [1, 20])
 @pytest.mark.parametrize("rare", [False, True])
 def test_the_summary_is_one_screen(n, n_labels, n_hypotheses, rare):
     y, rows, counts = predictor(n, n_hypotheses=n_hypotheses, n_labels=n_labels, slope=3)
@@ -228,23 +220,18 @@ def test_the_summary_is_one_screen(n, n_labels, n_hypotheses, rare):
         json.dumps(found.to_dict(), allow_nan=False)
 
 
-def test_the_summary_is_as_wide_as_the_terminal(result, monkeypatch):
-    for columns, widest in (("66", 66), ("200", 100)):
-        monkeypatch.setenv("COLUMNS", columns)
-        assert widest - 15 < max(map(len, str(result).splitlines())) <= widest
-
-
-def test_the_summary_concludes_first_and_asks_three_questions(result):
+def test_the_summary_concludes_first_and_asks_three_questions(result, monkeypatch):
     lines = repr(result).splitlines()
     assert lines[0].startswith("Evaluation of 2,000 inputs (")
     assert lines[2].startswith("→ The probabilities are off by about ")
     order = [lines.index(q) for q in lines if q[:2] in ("1 ", "2 ", "3 ")]
     assert len(order) == 3 and order == sorted(order)
-    assert max(i for i, line in enumerate(lines) if line.startswith("→")) < order[0]
     assert lines[-1] == "Settings: 50 nested bins (TECE), 100 K-means (EECE), random_state 0"
     # (H + 1)/(H − 1) stands on the line.
-    assert "(20 draws: × 1.11)" in repr(result)
-    assert "calibrated ≤ 0.001" in repr(result)
+    assert "(20 draws: × 1.11)" in repr(result) and "calibrated ≤ 0.001" in repr(result)
+    for columns, widest in (("66", 66), ("200", 100)):
+        monkeypatch.setenv("COLUMNS", columns)
+        assert widest - 15 < max(map(len, str(result).splitlines())) <= widest
 
 
 @pytest.mark.parametrize(
@@ -332,17 +319,6 @@ def test_an_uncertainty_of_the_prediction_alone_is_told():
     assert any("Whoever reports Δ(1 − Δ)" in line for line in found.warnings)
 
 
-def test_recalibration_is_not_advised_to_labels_that_are_no_draws():
-    # Most of nine raters, as data sets are shipped; the method knows what share says yes.
-    rng = np.random.default_rng(3)
-    p = rng.beta(2, 2, 4000)
-    rows = np.clip(p[:, None] + rng.normal(0, 0.01, (4000, 5)), 0, 1)
-    s = rng.binomial(9, p)
-    found = evaluate(s > 4, rows, n_positive=s, n_labels=9)
-    assert "would do harm" in found.judgement["mean"] and ".fit" not in found.judgement["mean"]
-    assert "by all labels" in str(found)
-
-
 def test_what_is_not_finite_is_null_in_json():
     y, rows, counts = predictor(30, n_hypotheses=2, n_labels=2)
     found = evaluate(y, rows, **counts)
@@ -352,14 +328,6 @@ def test_what_is_not_finite_is_null_in_json():
     assert plain["second_order"]["slope"]["ci_high"] is None
     assert plain["tece"]["estimate"] == found.tece.estimate
     assert json.loads(json.dumps(plain, allow_nan=False)) == plain
-
-
-def test_lists_frames_and_dtypes_give_the_same(result):
-    y, rows, _ = predictor(2000, slope=1.8)
-    assert evaluate(y == 1, rows.tolist()).to_dict() == result.to_dict()
-    # A frame is summed in another order.
-    frame = evaluate(pd.Series(y), pd.DataFrame(rows)).to_frame()
-    pd.testing.assert_frame_equal(frame, result.to_frame(), rtol=1e-9)
 
 
 def test_an_own_prediction_is_what_is_judged_and_the_hypotheses_size_is_theirs(result):
@@ -385,28 +353,18 @@ def test_an_own_prediction_is_what_is_judged_and_the_hypotheses_size_is_theirs(r
     ("arguments", "words"),
     [
         ({"n_positive": [1] * 20}, "n_labels is missing"),
-        ({"n_labels": [2] * 20}, "n_positive is missing"),
-        (
-            {"n_positive": [1] * 19, "n_labels": 2},
-            r"n_positive has shape \(19,\), expected \(20,\)",
-        ),
+        ({"n_positive": [1] * 19, "n_labels": 2}, r"n_positive has shape \(19,\)"),
         ({"n_positive": [3] * 20, "n_labels": 2}, "n_positive must be at most n_labels"),
         ({"prediction": [0.5] * 19}, r"prediction has shape \(19,\)"),
-        (
-            {"epistemic_uncertainty": [-1.0] * 20},
-            "epistemic_uncertainty lies in .* expected values >= 0",
-        ),
+        ({"epistemic_uncertainty": [-1.0] * 20}, "epistemic_uncertainty .* values >= 0"),
         ({"confidence_level": 1}, "confidence_level must lie between"),
+        ({"n_bins": 0}, "n_bins must be"),
+        ({"n_bins": 11}, "n_bins must be at most 10"),
     ],
 )
 def test_wrong_arguments_are_named(arguments, words):
     with pytest.raises(ValueError, match=words):
         evaluate(np.arange(20) % 2, np.full((20, 2), 0.5), **arguments)
-
-
-def test_a_result_is_frozen(result):
-    with pytest.raises(AttributeError):
-        result.n_bins = 3
 
 
 def test_reliability_has_frequencies_and_wilsons_intervals():
@@ -418,43 +376,25 @@ def test_reliability_has_frequencies_and_wilsons_intervals():
     np.testing.assert_allclose(high, [0.277533, 0.943318], atol=1e-6)
 
 
-@pytest.mark.parametrize("n", [1, 15, 2000])
-@pytest.mark.parametrize("n_labels", [0, 3])
-@pytest.mark.parametrize("n_hypotheses", [1, 3, 20])
+@pytest.mark.parametrize(("n", "n_labels", "n_hypotheses"), [(1, 3, 3), (2000, 0, 20), (15, 0, 1)])
 def test_the_figure_has_a_panel_for_each_question(tmp_path, n, n_labels, n_hypotheses):
     y, rows, counts = predictor(n, n_labels=n_labels, n_hypotheses=n_hypotheses)
     path = tmp_path / "figure.png"
-    figure = evaluate(y, rows, **counts).plot(path)
+    axes = evaluate(y, rows, **counts).plot(path).axes
     assert path.stat().st_size > 10_000
-    left, middle, right = figure.axes
-    assert [a.get_title() for a in (left, right)] == [
-        "Probabilities right?",
-        "Knows where it errs?",
-    ]
-    assert middle.get_title() == "Right size?"
-    if n == 2000 and n_hypotheses > 1:
+    titles = ["Probabilities right?", "Right size?", "Knows where it errs?"]
+    assert [a.get_title() for a in axes] == titles
+    if n == 2000:
+        _, middle, right = axes
         assert middle.get_xlim() == middle.get_ylim()
-        curve = right.lines[0].get_ydata()
-        assert curve[-1] == pytest.approx(100 * np.mean((rows.mean(axis=1) > 0.5) != y))
-        if not n_labels:
-            # Ranges, from what calibration shows to the upper limit of the Brier score.
-            (ranges,) = middle.collections
-            ends = np.array([s[:, 1] for s in ranges.get_segments()])
-            assert len(ends) == (1 if n_hypotheses == 3 else 10)
-            assert (ends[:, 0] < ends[:, 1]).all() and (ends[:, 0] >= 0).all()
-            brier = 100 * np.sqrt(np.mean((y - rows.mean(axis=1)) ** 2))
-            assert ends[:, 0].max() < brier < ends[:, 1].max()
-
-
-def test_without_a_path_the_figure_is_one_that_is_shown(result):
-    import matplotlib.pyplot as plt
-
-    plt.switch_backend("agg")
-    figure = result.plot()
-    try:
-        assert plt.figure(figure.number) is figure and len(figure.axes) == 3
-    finally:
-        plt.close(figure)
+        errors = 100 * np.mean((rows.mean(axis=1) > 0.5) != y)
+        assert right.lines[0].get_ydata()[-1] == pytest.approx(errors)
+        # Ranges, from what calibration shows to the upper limit of the Brier score.
+        (ranges,) = middle.collections
+        ends = np.array([s[:, 1] for s in ranges.get_segments()])
+        assert len(ends) == 10 and (ends[:, 0] < ends[:, 1]).all() and (ends[:, 0] >= 0).all()
+        brier = 100 * np.sqrt(np.mean((y - rows.mean(axis=1)) ** 2))
+        assert ends[:, 0].max() < brier < ends[:, 1].max()
 
 
 def test_the_package_gives_what_it_names():
@@ -470,47 +410,17 @@ def test_jobs_of_the_benchmark_do_not_run_this_code():
     assert "evaluation.py" not in names
 
 
-FORBIDDEN = [
-    "torch",
-    "torchvision",
-    "snakemake",
-    "pydantic",
-    "laplace",
-    "matplotlib",
-    "seaborn",
-    "arviz_stats",
-    "jsonschema",
-    "yaml",
-    "PIL",
-    "safetensors",
-    "tabulate",
-]
-
-HOOK = f"""
+HOOK = """
 import sys
 class Forbid:
+    names = "torch snakemake pydantic laplace matplotlib polyagamma yaml PIL tabulate".split()
     def find_spec(self, name, path=None, target=None):
-        if name.partition(".")[0] in {FORBIDDEN}:
-            raise ModuleNotFoundError(f"{{name}} is forbidden", name=name)
+        if name.partition(".")[0] in self.names:
+            raise ModuleNotFoundError(f"{name} is forbidden", name=name)
 sys.meta_path.insert(0, Forbid())
-"""
-
-
-def run_without_heavy_libraries(code):
-    return subprocess.run(
-        [sys.executable, "-c", HOOK + code],
-        capture_output=True,
-        text=True,
-        env={"PYTHONPATH": str(SCRIPTS), "PATH": "/usr/bin:/bin"},
-    )
-
-
-def test_metrics_predictions_and_the_command_need_no_heavy_library():
-    code = """
 import numpy as np
 from epistemic_calibration import cli, evaluate, metrics, predictions
-loaded = {"scipy", "sklearn", "pandas"} & set(sys.modules)
-assert not loaded, loaded
+assert not {"scipy", "sklearn", "pandas"} & set(sys.modules)
 result = evaluate(np.arange(100) % 2, np.full((100, 3), 0.5), n_positive=[1] * 100, n_labels=2)
 print(result)
 result.to_frame()
@@ -522,6 +432,10 @@ try:
 except ModuleNotFoundError as error:
     print(error)
 """
-    done = run_without_heavy_libraries(code)
+
+
+def test_metrics_predictions_and_the_command_need_no_heavy_library():
+    env = {"PYTHONPATH": str(SCRIPTS), "PATH": "/usr/bin:/bin"}
+    done = subprocess.run([sys.executable, "-c", HOOK], capture_output=True, text=True, env=env)
     assert done.returncode == 0, done.stderr
     assert "matplotlib is forbidden" in done.stdout
