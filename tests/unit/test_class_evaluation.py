@@ -137,16 +137,10 @@ def test_what_is_calibrated_is_not_called_wrong():
 
 
 def test_copies_in_groups_are_the_originals():
-    # Bins of one seed are the same for copies, as K-means begins with distinct rows.
     of_copy = np.random.default_rng(0).permutation(np.repeat(np.arange(700), 2))
     once = evaluate(Y, ROWS, label_counts=COUNTS)
-    names = np.array([f"image {k}" for k in range(700)])
-    copied = evaluate(
-        Y[of_copy], ROWS[of_copy], label_counts=COUNTS[of_copy], groups=names[of_copy]
-    )
+    copied = evaluate(Y[of_copy], ROWS[of_copy], label_counts=COUNTS[of_copy], groups=of_copy)
     assert (copied.n_groups, copied.n_bins) == (700, once.n_bins)
-    assert "1,400 inputs in 700 groups" in str(copied)
-    assert copied.accuracy.estimate == pytest.approx(once.accuracy.estimate)
     for name in ("brier", "reported_error"):
         a, b = getattr(copied, name), getattr(once, name)
         assert (a.estimate, a.ci_low, a.ci_high) == pytest.approx((b.estimate, b.ci_low, b.ci_high))
@@ -157,8 +151,6 @@ def test_copies_in_groups_are_the_originals():
         # Bins may differ a little where K-means meets ties.
         assert abs(a.estimate - b.estimate) < b.standard_error
         assert a.standard_error == pytest.approx(b.standard_error, rel=0.3)
-    naive = evaluate(Y[of_copy], ROWS[of_copy])
-    assert naive.brier.standard_error < 0.8 * copied.brier.standard_error
 
 
 def test_binary_groups_reach_every_interval_and_test():

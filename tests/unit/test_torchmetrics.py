@@ -82,13 +82,10 @@ def test_pickles_hold_the_state_and_reset_forgets_it(sample):
 
 
 def test_forward_gives_the_value_of_a_batch_and_adds_it(sample):
-    hypotheses, target = sample
+    first, second = zip(*(tensor.split([300, 400]) for tensor in sample), strict=True)
     metric = EpistemicCalibrationError()
-    first = metric(hypotheses[:300], target[:300])
-    metric(hypotheses[300:], target[300:])
-    assert (
-        first == fed(EpistemicCalibrationError(), (hypotheses[:300], target[:300]), 300).compute()
-    )
+    assert metric(*first) == fed(EpistemicCalibrationError(), first, 300).compute()
+    metric(*second)
     assert metric.compute() == fed(EpistemicCalibrationError(), sample, N).compute()
 
 

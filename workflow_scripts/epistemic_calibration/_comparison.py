@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from epistemic_calibration import metrics
-from epistemic_calibration._estimates import LEAST_SAMPLES, Evaluated
+from epistemic_calibration._estimates import LEAST_SAMPLES
 from epistemic_calibration._evaluation_text import (
     decimals,
     in_points,
@@ -117,15 +117,12 @@ def _cut(name: str, length: int) -> str:
 def _size(e: Evaluation) -> list[str]:
     if e.second_order is not None:
         share, slope = e.second_order.share.estimate, e.second_order.slope.estimate
-        return [
-            "—" if math.isnan(share) else f"{100 * share:,.0f} %",
-            "—" if math.isnan(slope) else f"{slope:.1f}".replace("-", "−"),
-        ]
+        shares = "—" if math.isnan(share) else f"{100 * share:,.0f} %"
+        return [shares, "—" if math.isnan(slope) else f"{slope:.1f}".replace("-", "−")]
     if e.share_bounds is None:
         return ["—", "—"]
-    low, high = e.share_bounds
-    top = "" if math.isinf(high) else f"–{100 * high:,.0f}"
-    return [f"{100 * low:,.0f}{top} %" if top else f"≥ {100 * low:,.0f} %", "—"]
+    low, high = (f"{100 * bound:,.0f}" for bound in e.share_bounds)
+    return [f"≥ {low} %" if math.isinf(e.share_bounds[1]) else f"{low}–{high} %", "—"]
 
 
 def _kept(e: Evaluation) -> list[str]:
@@ -194,39 +191,39 @@ def compare(evaluations: Mapping[str, Evaluation]) -> Comparison:
         confidence_level=level,
         groups=groups,
     )
-    clusters, pairs = a._inputs.clusters, {}
+    pairs = {}
     for pair in combinations(evaluations, 2):
         both = [evaluations[name] for name in pair]
-        losses = [_losses(e._inputs) for e in both]
-        kept = None
-        if all(e.ranking is not None for e in both):
-            ranked = [
-                (errors_and_doubt(i.sample, i.prediction)[0], i.ranking_key)
-                for i in (e._inputs for e in both)
-            ]
-            kept = difference_kept(*ranked, clusters, level)
         pairs[pair] = Pair(
             calibration=differences[pair],
-            brier=mean_of_groups(losses[0] - losses[1], clusters, level),
-            kept_error_90=kept,
+            brier=mean_of_groups(np.subtract(*map(_losses, both)), a._inputs.clusters, level),
+            kept_error_90=_kept_difference(*both),
         )
     return Comparison(dict(evaluations), pairs)
 
 
-def _losses(inputs: Evaluated) -> np.ndarray:
+def _kept_difference(a: Evaluation, b: Evaluation) -> Estimate | None:
+    if a.ranking is None or b.ranking is None:
+        return None
+    ranked = [
+        (errors_and_doubt(i.sample, i.prediction)[0], i.ranking_key) for i in (a._inputs, b._inputs)
+    ]
+    return difference_kept(*ranked, a._inputs.clusters, a.confidence_level)
+
+
+def _losses(e: Evaluation) -> np.ndarray:
     """Return the squared loss of every input, a sum over three classes or more."""
-    if inputs.several:
-        return np.square(inputs.sample.error()).sum(axis=1)
-    return (inputs.sample.y - inputs.prediction) ** 2
+    sample = e._inputs.sample
+    if e._inputs.several:
+        return np.square(sample.error()).sum(axis=1)
+    return (sample.y - e._inputs.prediction) ** 2
 
 
 def _check_alike(first: str, a: Evaluation, name: str, b: Evaluation) -> None:
-    if b.n_samples != a.n_samples:
-        raise ValueError(
-            f"{first} has {a.n_samples} inputs and {name} has {b.n_samples}: they must be the same"
-        )
-    if b.n_classes != a.n_classes:
-        raise ValueError(f"{first} has {a.n_classes} classes and {name} has {b.n_classes}")
+    for what, n in (("inputs", "n_samples"), ("classes", "n_classes")):
+        of_a, of_b = getattr(a, n), getattr(b, n)
+        if of_a != of_b:
+            raise ValueError(f"{first} has {of_a} {what} and {name} has {of_b}")
     if a.class_names and b.class_names and a.class_names != b.class_names:
         raise ValueError(
             f"the classes of {first} are {list(a.class_names[:5])} and those of {name} "

@@ -53,33 +53,29 @@ class Evaluated:
     counts: np.ndarray | None
     groups: np.ndarray | None
     exchangeable: bool
-    draws: Draws
     kind: Kind
     ranked_by: np.ndarray | None
+    draws: Draws
     level: float
     random_state: int
 
     @classmethod
-    def of(cls, inputs: Inputs, *, draws: Draws, level: float, random_state: int) -> Evaluated:
-        reported, ranked_by = inputs.epistemic_uncertainty, None
-        several = inputs.hypotheses.ndim == 3
-        if several or inputs.kind_of_uncertainty != "variance":
-            reported, ranked_by = None, reported
-        if several:
-            sample = ClassSample(inputs.y_true, inputs.hypotheses)
+    def of(cls, inputs: Inputs, **settings: Any) -> Evaluated:
+        y, hypotheses, given = inputs.y_true, inputs.hypotheses, inputs.epistemic_uncertainty
+        sized = hypotheses.ndim == 2 and inputs.kind_of_uncertainty == "variance"
+        if hypotheses.ndim == 3:
+            sample = ClassSample(y, hypotheses)
         else:
-            sample = Sample(inputs.y_true, inputs.hypotheses, epistemic_uncertainty=reported)
+            sample = Sample(y, hypotheses, epistemic_uncertainty=given if sized else None)
         return cls(
             sample,
             sample.mean if inputs.prediction is None else inputs.prediction.astype(np.float64),
             inputs.label_counts,
             inputs.groups,
-            exchangeable=inputs.exchangeable,
-            draws=draws,
-            kind=inputs.kind_of_uncertainty,
-            ranked_by=ranked_by,
-            level=level,
-            random_state=random_state,
+            inputs.exchangeable,
+            inputs.kind_of_uncertainty,
+            None if sized else given,
+            **settings,
         )
 
     @property

@@ -165,19 +165,7 @@ def intake(
     else:
         _checks.refuse_class_probabilities(array, columns)
         found.y_true = y.astype(np.uint8)
-    own = {
-        name: of_samples(name, to_numbers(name, given[name]), n_samples)
-        for name in ("prediction", "epistemic_uncertainty")
-        if name in given
-    }
-    if "prediction" in own:
-        found.prediction, doubts = _checks.check_prediction(own["prediction"], array, y)
-        found.doubts += doubts
-    if "epistemic_uncertainty" in own:
-        eu = within("epistemic_uncertainty", own["epistemic_uncertainty"], np.inf)
-        # Of other kinds and of several classes only the order counts.
-        sized = not several and kind_of_uncertainty == "variance"
-        found.epistemic_uncertainty = _checks.check_uncertainty(eu, array) if sized else eu
+    found.doubts += _take_reported(found, given)
     if "groups" in given:
         found.groups = to_groups(given["groups"], n_samples)
     if _checks.VOTES not in found.doubts:
@@ -188,6 +176,21 @@ def intake(
             raise PredictionsError(f"label_counts (or n_positive) do not fit y_true: {fault}")
         found.doubts += [_MAJORITY] * is_majority(found.label_counts, y)
     return found
+
+
+def _take_reported(found: Inputs, given: dict[str, Any]) -> list[str]:
+    """Set what the model itself reports; return what is to be doubted."""
+    y, array, doubts = found.y_true, found.hypotheses, []
+    for name in {"prediction", "epistemic_uncertainty"} & set(given):
+        own = of_samples(name, to_numbers(name, given[name]), len(y))
+        if name == "prediction":
+            found.prediction, doubts = _checks.check_prediction(own, array, y)
+        # Of other kinds and of several classes only the order counts.
+        elif array.ndim == 2 and found.kind_of_uncertainty == "variance":
+            found.epistemic_uncertainty = _checks.check_uncertainty(own, array)
+        else:
+            found.epistemic_uncertainty = within(name, own, np.inf)
+    return doubts
 
 
 def labels_and_hypotheses(
