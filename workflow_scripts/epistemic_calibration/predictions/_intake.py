@@ -157,7 +157,7 @@ def intake(
     found.doubts += _checks.leaks_and_votes(array, y, columns)
     if several:
         found.notes.append("{} samples, {} hypotheses, {} classes".format(*array.shape))
-        for name in {"prediction", "n_positive", "n_labels"} & set(given):
+        for name in sorted({"prediction", "n_positive", "n_labels"} & set(given)):
             raise PredictionsError(
                 f"{name} is not taken with several classes; several labels per input are "
                 f"label_counts (n_samples, n_classes)"
@@ -181,7 +181,7 @@ def intake(
 def _take_reported(found: Inputs, given: dict[str, Any]) -> list[str]:
     """Set what the model itself reports; return what is to be doubted."""
     y, array, doubts = found.y_true, found.hypotheses, []
-    for name in {"prediction", "epistemic_uncertainty"} & set(given):
+    for name in sorted({"prediction", "epistemic_uncertainty"} & set(given)):
         own = of_samples(name, to_numbers(name, given[name]), len(y))
         if name == "prediction":
             found.prediction, doubts = _checks.check_prediction(own, array, y)
