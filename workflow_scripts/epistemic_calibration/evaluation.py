@@ -337,8 +337,10 @@ def evaluate(
     Parameters
     ----------
     y_true, hypotheses, **given
-        As `predictions.as_predictions` takes and checks them; ``prediction`` is then what is judged
-        in place of the mean of the hypotheses. Of an uncertainty of several classes, and of
+        As `predictions.as_predictions` takes and checks them: ``epistemic_uncertainty``,
+        ``prediction``, ``n_positive``, ``n_labels``, ``label_counts``, ``groups``,
+        ``class_names``, ``axes``, ``exchangeable``. ``prediction`` is what is judged in place of
+        the mean of the hypotheses. Of an uncertainty of several classes, and of
         another kind than the variance, only the order is judged. Several labels per input are
         independent given the input: of other raters for each, or where the same ones label all
         inputs, of raters who agree on where to draw the line; else intervals are too narrow.
@@ -366,7 +368,7 @@ def evaluate(
 
     Raises
     ------
-    ValueError
+    ValueError, TypeError
         As `predictions.as_predictions`, or if a bin would have fewer than two inputs.
 
     Warns

@@ -179,6 +179,9 @@ def as_predictions(y_true: Any, hypotheses: Any, **given: Unpack[Given]) -> dict
         labels among the hypotheses, a standard deviation as uncertainty, or counts in another
         order of inputs or classes than the labels.
 
+    TypeError
+        If there is no argument of a name.
+
     Warns
     -----
     UserWarning
