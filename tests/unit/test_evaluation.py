@@ -413,7 +413,7 @@ def test_jobs_of_the_benchmark_do_not_run_this_code():
 HOOK = """
 import sys
 class Forbid:
-    names = "torch snakemake pydantic laplace matplotlib polyagamma yaml PIL tabulate".split()
+    names = "torch snakemake pydantic laplace matplotlib yaml PIL tabulate".split()
     def find_spec(self, name, path=None, target=None):
         if name.partition(".")[0] in self.names:
             raise ModuleNotFoundError(f"{name} is forbidden", name=name)
