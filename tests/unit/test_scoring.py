@@ -344,7 +344,7 @@ def test_several_labels_are_scored_as_by_direct_calls(given):
         limits = [found[name], found[f"{name}_low"], found[f"{name}_high"]]
         expected = [estimate.estimate, estimate.ci_low, estimate.ci_high]
         np.testing.assert_array_equal(limits, expected)
-    for name in ("size_gap", "reported_share", "size_slope"):
+    for name in ("size_gap", "reported_share", "size_slope", "size_error"):
         if result.law is None:
             assert f"{name}_of_law_low" not in found
         else:

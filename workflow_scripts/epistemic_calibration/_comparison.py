@@ -24,7 +24,7 @@ from epistemic_calibration._evaluation_text import (
 )
 from epistemic_calibration.evaluation import Evaluation, plain
 from epistemic_calibration.metrics import ErrorDifference, Estimate
-from epistemic_calibration.metrics._clusters import mean_of_groups
+from epistemic_calibration.metrics._means import mean_of_groups
 from epistemic_calibration.metrics.ranking import difference_kept, errors_and_doubt
 
 

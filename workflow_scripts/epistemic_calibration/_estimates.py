@@ -14,9 +14,9 @@ from epistemic_calibration import metrics
 from epistemic_calibration.metrics import CorrectedError, EECEParts, Estimate, Sample
 from epistemic_calibration.metrics._classes import ClassSample
 from epistemic_calibration.metrics._classwise import worst_class
-from epistemic_calibration.metrics._clusters import mean_of_groups, ratio_of_means
 from epistemic_calibration.metrics._groups import distinct_inputs, nested_bins_of_groups
 from epistemic_calibration.metrics._label_counts import label_moments
+from epistemic_calibration.metrics._means import mean_of_groups, ratio_of_means
 from epistemic_calibration.metrics._validation import check_positive_integer
 from epistemic_calibration.metrics.controls import control_estimates
 from epistemic_calibration.metrics.label_collection import selection_fault, stopping_fault

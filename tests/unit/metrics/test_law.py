@@ -1,5 +1,7 @@
 """What is said of the law that members, which are functions, are drawn from."""
 
+import dataclasses
+import itertools
 import math
 
 import numpy as np
@@ -9,7 +11,7 @@ from scipy.stats import binom
 
 from epistemic_calibration import metrics
 from epistemic_calibration.metrics import _members, law_test
-from epistemic_calibration.metrics._members import canonical_members, replicates
+from epistemic_calibration.metrics._members import canonical_members, parts_of_draws, replicates
 
 
 def world(seed, *, n=400, h=20, k=5, directions=10, factor=1.0):
@@ -31,14 +33,18 @@ def world(seed, *, n=400, h=20, k=5, directions=10, factor=1.0):
 
 
 def test_a_right_law_of_few_directions_is_not_rejected():
-    n_runs, p_values = 100, []
+    n_runs, p_values, as_if_independent = 100, [], []
+    options = {"n_bins": 2, "n_resamples": 40}
     for seed in range(n_runs):
         s, rows, *_ = world(seed, n=150, k=10, directions=3)
-        p = metrics.second_order_test(s, 10, rows, n_bins=2, n_resamples=40).p_value
-        p_values.append(p)
+        p_values.append(metrics.second_order_test(s, 10, rows, **options).p_value)
+        if seed < 30:
+            test = metrics.second_order_test(s, 10, rows, draws="inputs", **options)
+            as_if_independent.append(test.p_value)
     for level in (0.05, 0.1, 0.2):
         rejected = np.count_nonzero(np.array(p_values) <= level)
         assert binom.sf(rejected - 1, n_runs, level) > 1e-3, level
+    assert np.mean(np.array(as_if_independent) <= 0.05) > 0.3
 
 
 @pytest.mark.parametrize("factor", [0.4, 2.5])
@@ -80,10 +86,16 @@ def test_few_members_reject_nothing():
     s, rows, *_ = world(0, h=18, factor=5.0)
     p = metrics.second_order_test(s, 5, rows, n_resamples=36).p_value
     assert p == pytest.approx(1 / 19)
-    assert [law_test.can_reject(h, exchangeable=True) for h in (18, 19)] == [False, True]
-    assert law_test.can_reject(5, exchangeable=False)
+    can_reject = law_test.can_reject
+    functions = [can_reject(h, exchangeable=True, draws="functions") for h in (18, 19)]
+    assert functions == [False, True]
+    assert can_reject(2, exchangeable=True, draws="inputs")
+    assert can_reject(5, exchangeable=False, draws="functions")
     with pytest.raises(ValueError, match="hypotheses must be three or more, got 2"):
         metrics.second_order_test(s, 5, rows[:, :2])
+    for function in (metrics.second_order_test, metrics.second_order_error):
+        with pytest.raises(ValueError, match=r"draws must be one of .*, got 'rows'"):
+            function(s, 5, rows, draws="rows")
 
 
 def test_members_without_spread():
@@ -104,21 +116,43 @@ def test_members_without_spread():
 
 def test_replicates_are_estimates_without_one_block_of_members(monkeypatch):
     s, rows, *_ = world(0, n=120, h=23)
-    found = replicates(s / 5, s * (s - 1) / 20, rows)
+    bins = np.arange(120) % 4
+    given = s / 5, s * (s - 1) / 20, rows, np.ones((1, 1, 23), dtype=bool), bins[None, None]
+    found = replicates(*given)
     assert len(found.error) == 20
     for block in range(20):
         kept = np.arange(23) % 20 != block
-        without = metrics.second_order_error(s, 5, rows[:, kept], binning="quantile")
+        without = metrics.second_order_error(s, 5, rows[:, kept], bins=bins, draws="inputs")
         assert found.error[block] == pytest.approx(without.reducible.estimate, abs=1e-14)
         assert found.uncertainty[block] == pytest.approx(without.uncertainty.estimate)
         slope = found.slope[0][block] / found.slope[1][block]
         assert slope == pytest.approx(without.slope.estimate)
+        assert found.size[block] == pytest.approx(without.size_error.estimate, abs=1e-14)
+    whole = metrics.second_order_error(s, 5, rows, bins=bins)
+    assert found.size_of_all == pytest.approx(whole.size_error.estimate, abs=1e-14)
     monkeypatch.setattr(
         _members, "row_blocks", lambda array: (slice(i, i + 7) for i in range(0, len(array), 7))
     )
-    again = replicates(s / 5, s * (s - 1) / 20, rows)
-    for one, other in zip(found, again, strict=True):
+    for one, other in zip(found, replicates(*given), strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-9)
+
+
+def test_mean_square_of_halves_by_pairs():
+    s, rows, *_ = world(0, n=30, h=8)
+    first, second = s / 5, s * (s - 1) / 20
+    parts = parts_of_draws(8)[:1]
+    bins = np.random.default_rng(0).integers(0, 3, (1, 2, 30))
+    values = []
+    for half in parts[0]:
+        mean, variance = rows[:, half].mean(axis=1), rows[:, half].var(axis=1, ddof=1)
+        values.extend(second - 2 * mean * first + mean**2 - variance * (1 + 1 / half.sum()))
+    expected = 0.0
+    for b in range(3):
+        inside = np.array(values)[bins.ravel() == b]
+        pairs = [x * y for x, y in itertools.permutations(inside, 2)]
+        expected += len(inside) / 60 * np.mean(pairs)
+    found = replicates(first, second, rows, parts, bins)
+    assert found.size_of_all == pytest.approx(expected, abs=1e-15)
 
 
 def test_intervals_hold_the_law_that_members_are_drawn_from():
@@ -145,8 +179,20 @@ def test_intervals_hold_the_law_that_members_are_drawn_from():
     assert np.mean(of_members) < 0.8
 
 
+def test_size_error_of_the_law_is_less_what_members_add():
+    added = []
+    for seed in range(20):
+        s, rows, *_ = world(seed, n=400, k=20, directions=5)
+        found = metrics.second_order_error(s, 20, rows, binning="quantile")
+        added.append(found.size_error.estimate - found.law.size_error.estimate)
+    assert np.mean(added) > 3 * np.std(added) / math.sqrt(20)
+
+
 def test_where_there_is_no_law():
     s, rows, *_ = world(0, n=100)
+    of_functions = metrics.second_order_error(s, 5, rows)
+    of_inputs = metrics.second_order_error(s, 5, rows, draws="inputs")
+    assert of_inputs == dataclasses.replace(of_functions, law=None)
     assert metrics.second_order_error(s, 5, rows, exchangeable=False).law is None
     reported = rows.var(axis=1)
     assert metrics.second_order_error(s, 5, rows, epistemic_uncertainty=reported).law is None
@@ -154,6 +200,8 @@ def test_where_there_is_no_law():
     few = metrics.second_order_error(s, 5, rows[:, :4]).law
     assert math.isfinite(few.gap.ci_high)
     assert (few.slope.ci_low, few.slope.ci_high) == (-math.inf, math.inf)
+    assert math.isnan(few.size_error.estimate)
+    assert (few.size_error.ci_low, few.size_error.ci_high) == (0, math.inf)
 
 
 def test_law_of_the_mean_over_tasks():
@@ -161,7 +209,7 @@ def test_law_of_the_mean_over_tasks():
     s, rows = zip(*tasks, strict=True)
     same = metrics.mean_second_order_error([s[0]] * 2, 5, [rows[0]] * 2)
     single = metrics.second_order_error(s[0], 5, rows[0])
-    for name in ("gap", "share", "slope"):
+    for name in ("gap", "share", "slope", "size_error"):
         of_both, of_one = getattr(same.law, name), getattr(single.law, name)
         assert of_both.ci_low == pytest.approx(of_one.ci_low)
         assert of_both.ci_high == pytest.approx(of_one.ci_high)
@@ -174,7 +222,8 @@ def test_law_of_the_mean_over_tasks():
 def test_an_interval_reaches_as_far_as_both_parts_together():
     s, rows, *_ = world(0, n=300, h=12)
     found = metrics.second_order_error(s, 5, rows)
-    without = replicates(s / 5, s * (s - 1) / 20, canonical_members(rows))
+    one_bin = np.ones((1, 1, 12), dtype=bool), np.zeros((1, 1, 300), dtype=int)
+    without = replicates(s / 5, s * (s - 1) / 20, canonical_members(rows), *one_bin)
     gaps = without.error - without.uncertainty
     half = 2.2009852 * math.sqrt(11 / 12 * np.sum((gaps - gaps.mean()) ** 2))
     below = math.hypot(found.gap.estimate - found.gap.ci_low, half)

@@ -1,6 +1,7 @@
 import dataclasses
 import itertools
 import math
+from functools import partial
 
 import numpy as np
 import pytest
@@ -249,34 +250,34 @@ def test_numbering_of_hypotheses_changes_nothing():
         assert same == (name not in ("slope", "size_error"))
 
 
-def test_neither_order_nor_copies_nor_precision_matter():
+@pytest.mark.parametrize("draws", ["functions", "inputs"])
+def test_neither_order_nor_copies_nor_precision_matter(draws):
+    error_of = partial(second_order_error, draws=draws)
+    test_of = partial(second_order_test, draws=draws)
     s, rows, _ = draw(400, h=20, k=3)
     # Equal rows with other labels.
     rows[::5] = rows[0]
-    first = second_order_error(s, 3, rows)
-    test = second_order_test(s, 3, rows, n_resamples=99)
+    first = error_of(s, 3, rows)
+    test = test_of(s, 3, rows, n_resamples=99)
     curve = second_order_curve(s, 3, rows)
     for seed in range(5):
         order = np.random.default_rng(seed).permutation(400)
-        assert_same(first, second_order_error(s[order], 3, rows[order]), rel=1e-6, abs=1e-12)
-        found = second_order_test(s[order], 3, rows[order], n_resamples=99)
+        assert_same(first, error_of(s[order], 3, rows[order]), rel=1e-6, abs=1e-12)
+        found = test_of(s[order], 3, rows[order], n_resamples=99)
         assert (found.statistic, found.p_value) == pytest.approx((test.statistic, test.p_value))
         of_order = second_order_curve(s[order], 3, rows[order])
         np.testing.assert_allclose(of_order.error, curve.error, rtol=1e-9)
     with pytest.warns(UserWarning, match="each hypothesis is given 2 times: as draws there are 20"):
-        twice = second_order_error(s, 3, np.repeat(rows, 2, axis=1))
-        of_twice = second_order_test(s, 3, np.repeat(rows, 2, axis=1), n_resamples=99)
+        twice = error_of(s, 3, np.repeat(rows, 2, axis=1))
+        of_twice = test_of(s, 3, np.repeat(rows, 2, axis=1), n_resamples=99)
     assert_same(first, twice, rel=1e-6, abs=1e-12)
     assert of_twice.p_value == test.p_value
     rounded = rows.astype(np.float32)
-    assert_same(first, second_order_error(s, 3, rounded), rel=1e-3, abs=1e-6)
-    assert_same(
-        second_order_error(s, 3, rounded), second_order_error(s, 3, rounded * 1.0), rel=1e-9
-    )
+    assert_same(first, error_of(s, 3, rounded), rel=1e-3, abs=1e-6)
+    assert_same(error_of(s, 3, rounded), error_of(s, 3, rounded * 1.0), rel=1e-9)
     # No seed chooses between verdicts: labels are drawn often enough.
     p_values = [
-        second_order_test(s, 3, rows, random_state=seed, n_resamples=399).p_value
-        for seed in range(5)
+        test_of(s, 3, rows, random_state=seed, n_resamples=399).p_value for seed in range(5)
     ]
     assert np.ptp(p_values) < 0.1
 
@@ -313,6 +314,7 @@ def test_two_and_three_draws_have_no_halves():
         assert abs(result.size_error.estimate - result.gap.estimate**2) < 1e-3
         assert result.law is None if h == 2 else math.isnan(result.law.slope.estimate)
         assert len(second_order_curve(s, 2, rows).error) == 1
+        assert 0 < second_order_test(s, 2, rows, draws="inputs").p_value <= 1
 
 
 @pytest.mark.parametrize("positive", [0, 2])
@@ -453,10 +455,14 @@ def test_ratio_over_nothing_has_no_finite_limit():
 
 @pytest.mark.parametrize("factor", [1.0, 2.0])
 def test_bias_coverage_and_power(factor):
-    results = []
+    results, rejected = [], 0
     for seed in range(100):
         s, rows, _ = draw(500, factor=factor, seed=seed)
-        results.append(second_order_error(s, 3, rows, binning="quantile", random_state=seed))
+        options = {"draws": "inputs", "random_state": seed}
+        results.append(second_order_error(s, 3, rows, binning="quantile", **options))
+        if seed < 40:
+            test = second_order_test(s, 3, rows[:, :8], n_resamples=99, **options)
+            rejected += test.p_value <= 0.05
     # E of mean(1 − mean) and of 1/(1 + precision).
     law = (0.5**2 - 0.9**2 / 12) * (1 / 5 + 1 / 21) / 2
     truth = {
@@ -478,8 +484,10 @@ def test_bias_coverage_and_power(factor):
     if factor == 1:
         assert abs(errors.mean()) < 4 * errors.std() / np.sqrt(100)
         assert binom.sf(found - 1, 100, 0.05) > 1e-3
+        assert binom.sf(rejected - 1, 40, 0.05) > 1e-3
     else:
         assert found > 66
+        assert rejected > 16
 
 
 def test_right_uncertainty_of_few_draws_is_found_right():
@@ -507,6 +515,22 @@ def test_wrong_inputs_are_seen_by_all_but_the_gap():
     assert result.size_error.ci_low > 0
     assert second_order_test(s, 10, rows, n_resamples=199).p_value < 0.05
     assert second_order_test(s, 10, rows, n_bins=1, n_resamples=199).p_value > 0.05
+
+
+@pytest.mark.parametrize("exchangeable", [True, False])
+def test_test_of_draws_at_each_input_is_exact_for_few_inputs(exchangeable):
+    rejected = 0
+    for seed in range(300):
+        rng = np.random.default_rng(seed)
+        rows = rng.beta(0.5, 1.5, (12, 6))
+        s = rng.binomial(2, rng.beta(0.5, 1.5, 12) if exchangeable else rows[:, 0])
+        options = {"exchangeable": exchangeable, "draws": "inputs", "random_state": seed}
+        rejected += (
+            second_order_test(s, 2, rows, n_bins=3, n_resamples=39, **options).p_value <= 0.1
+        )
+    # Twice the median over halves is at most exact.
+    assert exchangeable or binom.cdf(rejected, 300, 0.1) > 1e-3
+    assert binom.sf(rejected - 1, 300, 0.1) > 1e-3
 
 
 def test_groups_widen_intervals_where_people_agree_with_themselves():

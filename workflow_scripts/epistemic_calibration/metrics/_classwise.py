@@ -23,6 +23,7 @@ from epistemic_calibration.metrics.corrected import (
     corrected_over_bins,
     form_of,
 )
+from epistemic_calibration.metrics.law_error import Draws
 from epistemic_calibration.metrics.over_tasks import mean_corrected_error
 from epistemic_calibration.metrics.second_order import (
     SecondOrderError,
@@ -161,6 +162,7 @@ def classwise_second_order_error(
     *,
     epistemic_uncertainty: ArrayLike | None = None,
     exchangeable: bool = True,
+    draws: Draws = "functions",
     n_bins: int = 50,
     binning: Binning = "nested",
     bins: Sequence[ArrayLike] | None = None,
@@ -179,7 +181,7 @@ def classwise_second_order_error(
     epistemic_uncertainty : array-like of shape (n_samples, n_classes), optional
         Reported by the method for each class.
     bins : sequence over classes of array-like of int, shape (n_samples,), optional
-    exchangeable, n_bins, binning, groups, random_state, confidence_level
+    exchangeable, draws, n_bins, binning, groups, random_state, confidence_level
         As in :func:`second_order_error`.
 
     Returns
@@ -231,6 +233,7 @@ def classwise_second_order_error(
             rows[:, :, c],
             epistemic_uncertainty=uncertainty[c],
             exchangeable=exchangeable,
+            draws=draws,
             n_bins=n_bins,
             binning=binning,
             bins=None if bins is None else bins[c],

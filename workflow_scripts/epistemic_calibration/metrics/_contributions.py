@@ -18,6 +18,7 @@ from epistemic_calibration.metrics._members import (
     Replicates,
     canonical_members,
     finite_draws_factor,
+    parts_of_draws,
     replicates,
     slope_of_draws,
 )
@@ -25,6 +26,7 @@ from epistemic_calibration.metrics._validation import check_bins, check_positive
 from epistemic_calibration.metrics.binning import Binning, assign_bins, quantile_bins, row_moments
 from epistemic_calibration.metrics.error_curve import Asked, asked_of
 from epistemic_calibration.metrics.label_collection import LabelCollectionWarning, selection_fault
+from epistemic_calibration.metrics.law_error import Draws, check_draws
 
 #: Inputs in a bin of EU below which there are fewer bins: squared errors are skewed, and of too
 #: few the mean and its variance are too small together.
@@ -43,7 +45,7 @@ class Contributions(NamedTuple):
     mean_error: np.ndarray
     bins: np.ndarray
     asked: Asked
-    replicates: Replicates | None  # without some members
+    replicates: Replicates | None  # without some members, where these are functions
 
 
 def contributions(
@@ -52,6 +54,7 @@ def contributions(
     *,
     epistemic_uncertainty: ArrayLike | None = None,
     exchangeable: bool = True,
+    draws: Draws = "functions",
     n_bins: int = 50,
     binning: Binning = "nested",
     bins: ArrayLike | None = None,
@@ -59,6 +62,7 @@ def contributions(
 ) -> Contributions:
     """Return what each input says; `label_moments` and the arguments of `second_order_error`."""
     n_bins = check_positive_integer(n_bins, name="n_bins")
+    check_draws(draws)
     first, second, kept = labels
     rows, reported = check_inputs(hypotheses, kept, epistemic_uncertainty, exchangeable)
     if not kept.all():
@@ -89,7 +93,10 @@ def contributions(
         asked = asked_of(first, second, members)
         slope = slope_of_draws(first, second, members)
         size = _size_of_draws(asked, error - uncertainty, given, n_bins, h)
-        without = replicates(first, second, members)
+        if draws == "functions":
+            parts = parts_of_draws(h) if len(size) > 1 else np.ones((1, 1, h), dtype=bool)
+            of_parts = [labels.reshape(-1, len(first)) for _, labels, _ in size]
+            without = replicates(first, second, members, parts, of_parts)
     else:
         uncertainty = variance if reported is None else reported
         asked = asked_of(first, second, rows, uncertainty)

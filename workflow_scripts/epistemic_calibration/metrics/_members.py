@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -160,10 +161,22 @@ class Replicates(NamedTuple):
     error: np.ndarray
     uncertainty: np.ndarray
     slope: tuple[np.ndarray, np.ndarray]  # numerator and denominator
+    size: np.ndarray
+    size_of_all: float
 
 
-def replicates(first: np.ndarray, second: np.ndarray, rows: np.ndarray) -> Replicates | None:
-    """Return the estimates without one block of members after another, or None of fewer than 3."""
+def replicates(
+    first: np.ndarray,
+    second: np.ndarray,
+    rows: np.ndarray,
+    parts: np.ndarray,
+    bins: Sequence[np.ndarray],
+) -> Replicates | None:
+    """Return the estimates without one block of members after another, or None of fewer than 3.
+
+    ``parts``, of shape (n_splits, n_parts, n_hypotheses), are the members whose mean and variance
+    are compared in the ``bins`` of a split, each of shape (n_parts, n).
+    """
     n, h = rows.shape
     if h < 3:
         return None
@@ -201,7 +214,12 @@ def replicates(first: np.ndarray, second: np.ndarray, rows: np.ndarray) -> Repli
                 for b in range(len(left))
             ]
         )
-    return Replicates(sums[0], sums[1], (slope[0], slope[1]))
+    of_splits = [
+        _size_without(first, second, rows, *split, of_block)
+        for split in zip(parts, bins, strict=True)
+    ]
+    size = np.mean(of_splits, axis=0)
+    return Replicates(sums[0], sums[1], (slope[0], slope[1]), size[:-1], float(size[-1]))
 
 
 def _without(cross: np.ndarray, gram: np.ndarray, out: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -212,3 +230,33 @@ def _without(cross: np.ndarray, gram: np.ndarray, out: np.ndarray) -> tuple[np.n
     of_error = -cross[out].sum() / n_left
     gram = gram - shift[:, None] - shift + square
     return (cross - of_error - shift + square)[~out], gram[np.ix_(~out, ~out)]
+
+
+def _size_without(
+    first: np.ndarray,
+    second: np.ndarray,
+    rows: np.ndarray,
+    masks: np.ndarray,
+    bins: np.ndarray,
+    of_block: np.ndarray,
+) -> np.ndarray:
+    """Return Σ w (E[v | bin])², v = q − V(1 + 1/n), of a split without each block, and of all.
+
+    A square is the mean over pairs of different rows, of all parts of the split.
+    """
+    out = np.pad(of_block.T, [(0, 1), (0, 0)])
+    inside = masks[:, None] & ~out
+    left = inside.sum(axis=2, keepdims=True)
+    n = np.bincount(bins.ravel())
+    used = n > 1
+    if left.min() < 2 or not used.any():
+        return np.full(len(out), np.nan)
+    sums, squares = np.zeros((2, len(out), len(n)))
+    for members, n_members, labels in zip(inside, left, bins, strict=True):
+        mean, variance = moments_of_parts(rows, members)
+        values = squared_error(first, second, mean) - variance * (1 + 1 / n_members)
+        for i, v in enumerate(values):
+            sums[i] += np.bincount(labels, v, len(n))
+            squares[i] += np.bincount(labels, v**2, len(n))
+    of_pairs = (sums**2 - squares)[:, used] / (n[used] - 1)
+    return of_pairs.sum(axis=1) / n[used].sum()

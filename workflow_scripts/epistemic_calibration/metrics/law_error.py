@@ -5,11 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal, get_args
 
 import numpy as np
 
 from epistemic_calibration.metrics._means import Estimate, summary_line, t_quantile
 from epistemic_calibration.metrics._members import Replicates
+from epistemic_calibration.metrics.corrected import CorrectedError
+
+Draws = Literal["functions", "inputs"]
 
 
 @dataclass(frozen=True, repr=False)
@@ -22,23 +26,33 @@ class LawError:
 
     Attributes
     ----------
-    gap, share, slope : Estimate
-        As those of `SecondOrderError`.
+    gap, share, slope, size_error : Estimate
+        As those of `SecondOrderError`. ``size_error`` is less what the members that happened
+        to be drawn add to it, so that it is smaller than there.
     """
 
     gap: Estimate
     share: Estimate
     slope: Estimate
+    size_error: Estimate
 
     def __repr__(self) -> str:
         parts = (f"{name} {summary_line(value)}" for name, value in vars(self).items())
         return f"LawError({', '.join(parts)})"
 
 
+def check_draws(draws: str) -> Draws:
+    """Return ``draws``, or raise ValueError."""
+    if draws not in get_args(Draws):
+        raise ValueError(f"draws must be one of {get_args(Draws)}, got {draws!r}")
+    return draws
+
+
 def law_error(
     gap: Estimate,
     share: Estimate,
     slope: Estimate,
+    size: CorrectedError,
     tasks: Sequence[Replicates | None],
 ) -> LawError | None:
     """Return the estimates with intervals for the law, or None where a task has no replicates.
@@ -47,9 +61,9 @@ def law_error(
     """
     if any(task is None for task in tasks) or len({len(task.error) for task in tasks}) > 1:
         return None
-    error, uncertainty = (
+    error, uncertainty, size_without = (
         np.mean([getattr(task, name) for task in tasks], axis=0)
-        for name in ("error", "uncertainty")
+        for name in ("error", "uncertainty", "size")
     )
     numerator, denominator = np.mean([task.slope for task in tasks], axis=0)
     level, n = gap.confidence_level, len(error)
@@ -68,10 +82,12 @@ def law_error(
         share = Estimate(share.estimate, scale, low, high, level)
     else:
         share = Estimate(share.estimate, share.standard_error, 0.0, math.inf, level)
+    bias = (n - 1) * float(size_without.mean() - np.mean([task.size_of_all for task in tasks]))
     return LawError(
-        gap=_around(gap, t * _jackknife(error - uncertainty)),
+        gap=_around(gap, gap.estimate, t * _jackknife(error - uncertainty), -math.inf),
         share=share,
-        slope=_around(slope, t * _jackknife(slopes)),
+        slope=_around(slope, slope.estimate, t * _jackknife(slopes), -math.inf),
+        size_error=_around(size, size.estimate - bias, t * _jackknife(size_without), 0.0),
     )
 
 
@@ -83,12 +99,17 @@ def _jackknife(without: np.ndarray) -> float:
     return math.sqrt((n - 1) / n * float(np.sum((without - without.mean()) ** 2)))
 
 
-def _around(value: Estimate, half: float) -> Estimate:
+def _around(
+    value: Estimate | CorrectedError, estimate: float, half: float, least: float
+) -> Estimate:
     """Return an interval as wide as that of ``value`` and ``half`` together."""
-    estimate, level = value.estimate, value.confidence_level
+    level = value.confidence_level
+    centre = max(value.estimate, least)
+    below = math.hypot(centre - value.ci_low, half)
+    above = math.hypot(value.ci_high - centre, half)
     scale = math.hypot(value.standard_error, half / 2)
     if math.isnan(estimate):
-        return Estimate(math.nan, scale, -math.inf, math.inf, level)
-    low = estimate - math.hypot(estimate - value.ci_low, half)
-    high = estimate + math.hypot(value.ci_high - estimate, half)
-    return Estimate(estimate, scale, low, high, level)
+        return Estimate(math.nan, scale, least, math.inf, level)
+    return Estimate(
+        estimate, scale, max(estimate - below, least), max(estimate, least) + above, level
+    )

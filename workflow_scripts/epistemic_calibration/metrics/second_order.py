@@ -57,7 +57,7 @@ from epistemic_calibration.metrics._means import (
 from epistemic_calibration.metrics._validation import check_fraction, check_probabilities
 from epistemic_calibration.metrics.binning import Binning
 from epistemic_calibration.metrics.corrected import CorrectedError
-from epistemic_calibration.metrics.law_error import LawError, law_error
+from epistemic_calibration.metrics.law_error import Draws, LawError, law_error
 
 
 @dataclass(frozen=True, repr=False)
@@ -101,7 +101,7 @@ class SecondOrderError:
         Inputs used.
     law : LawError or None
         Intervals that allow for other members of the same law, where the hypotheses are three
-        or more draws. The others are of these members.
+        or more draws that are functions. The others are of these members.
     """
 
     reducible: Estimate
@@ -137,6 +137,7 @@ def second_order_error(
     *,
     epistemic_uncertainty: ArrayLike | None = None,
     exchangeable: bool = True,
+    draws: Draws = "functions",
     n_bins: int = 50,
     binning: Binning = "nested",
     bins: ArrayLike | None = None,
@@ -167,6 +168,11 @@ def second_order_error(
         The hypotheses are draws from the law that the method means (posterior samples,
         passes, networks) of which p* is one more: c_H = (H + 1)/(H − 1). If False they are that
         law, p* one of them: c_H = 1. Where p* is their centre, neither holds.
+    draws : {"functions", "inputs"}, default "functions"
+        What is drawn: functions, as members of ensembles, posterior draws, and passes with one
+        mask for all inputs are; or other hypotheses at each input, independent of those at
+        other inputs. The default claims less, and holds for both. With "inputs" the intervals
+        over inputs are those of the law, and ``law`` is None.
     n_bins : int, default 50
         Bins of EU for ``size_error``, and of the hypotheses for ``calibration_error`` and
         ``variance_in_bins``. Equal values share a bin.
@@ -256,6 +262,7 @@ def second_order_error(
         hypotheses,
         epistemic_uncertainty=epistemic_uncertainty,
         exchangeable=exchangeable,
+        draws=draws,
         n_bins=n_bins,
         binning=binning,
         bins=bins,
@@ -425,7 +432,7 @@ def summarize(
         aleatoric=mean_of_groups(mean("noise"), groups, level, least=0.0),
         dropped_mass=float(1 - kept.mean()),
         n_samples=len(error),
-        law=law_error(gap, share, slope, [task.replicates for task in tasks]),
+        law=law_error(gap, share, slope, size, [task.replicates for task in tasks]),
     )
 
 

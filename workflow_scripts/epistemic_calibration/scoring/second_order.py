@@ -83,7 +83,7 @@ def rows(inputs: Inputs) -> Iterator[Row]:
     level = settings["confidence_level"]
     yield from _rows_of(summarize([of_task], confidence_level=level))
     if inputs.sample.reported is None and can_reject(
-        inputs.sample.hypotheses.shape[1], exchangeable=inputs.exchangeable
+        inputs.sample.hypotheses.shape[1], exchangeable=inputs.exchangeable, draws="functions"
     ):
         # The hypotheses say nothing of an uncertainty that the method reports itself.
         test = metrics.second_order_test(
