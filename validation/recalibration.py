@@ -57,10 +57,10 @@ SCENARIOS = {
 }
 
 
-def fitted(s: np.ndarray, k: int, rows: np.ndarray, **options: bool):
+def fitted(s: np.ndarray, k: int, rows: np.ndarray):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)
-        return metrics.SecondOrderRecalibrator(**options).fit_counts(s, k, rows)
+        return metrics.SecondOrderRecalibrator().fit_counts(s, k, rows)
 
 
 @cache

@@ -12,7 +12,7 @@ from epistemic_calibration.metrics._groups import distinct_inputs
 from epistemic_calibration.metrics._validation import check_bins, check_positive_integer
 from epistemic_calibration.metrics.binning import assign_bins, merge_singletons
 
-ClassBinning = Literal["nested", "moments", "kmeans"]
+ClassBinning = Literal["nested", "kmeans"]
 
 #: Clusters of spread within every cluster of the mean. Of 2 to 5, this saw most error.
 _N_SHAPES = 3
@@ -33,12 +33,10 @@ def assign_class_bins(
         Probabilities of the classes, which add up to 1 within 1e-3.
     n_bins : int, default 50
         Number of bins aimed at: fewer where there are fewer samples, or fewer distinct rows.
-    binning : {"nested", "moments", "kmeans"}, default "nested"
+    binning : {"nested", "kmeans"}, default "nested"
         - ``nested``: K-means on Δ, and within each K-means on the standard deviation of every
           class, divided by sqrt(1 − ‖Δ‖²), which is the largest their root sum of squares can
           be; a third as many clusters of Δ as bins. Bins of one sample are added to the nearest.
-        - ``moments``: K-means on Δ and the standard deviation of every class. With many
-          classes these bins follow Δ alone.
         - ``kmeans``: K-means on all probabilities of all hypotheses, which is what the paper
           does for one class (appendix B.2). These bins depend on how hypotheses are numbered
           at each input.
@@ -48,8 +46,8 @@ def assign_class_bins(
     Returns
     -------
     ndarray of int, shape (n_samples,)
-        Labels 0, 1, ..., each of them used. Those of ``nested`` and ``moments`` stay the same if
-        hypotheses or classes are numbered differently.
+        Labels 0, 1, ..., each of them used. Those of ``nested`` stay the same if hypotheses or
+        classes are numbered differently.
 
     Examples
     --------
@@ -89,9 +87,11 @@ def class_bins(
         return assign_bins(flat, n_bins=n_bins, random_state=random_state)
     if binning not in get_args(ClassBinning):
         raise ValueError(f"binning must be one of {get_args(ClassBinning)}, got {binning!r}")
-    mean, spread = _moments_of_any_numbering(sample)
-    if binning == "moments":
-        return _clusters(np.concatenate([mean, spread], axis=1), n_bins, random_state)
+    # Classes in an order that does not depend on their own; rounding takes away what that of a sum
+    # does.
+    mean, spread = np.round(sample.mean, 12), np.round(np.sqrt(sample.variance), 12)
+    order = np.lexsort((np.round(spread.mean(axis=0), 9), np.round(mean.mean(axis=0), 9)))
+    mean, spread = mean[:, order], spread[:, order]
     largest = np.sqrt(np.maximum(1 - np.square(mean).sum(axis=1, keepdims=True), 0))
     # Where Δ is all but certain, spread is rounding.
     relative = np.divide(spread, largest, out=np.zeros_like(spread), where=largest > 1e-6)
@@ -105,14 +105,6 @@ def class_bins(
         fine = _clusters(relative[inside], n_shapes, random_state)
         labels[inside] = k * _N_SHAPES + merge_singletons(relative[inside], fine)
     return np.unique(labels, return_inverse=True)[1]
-
-
-def _moments_of_any_numbering(sample: ClassSample) -> tuple[np.ndarray, np.ndarray]:
-    """Return Δ and standard deviations, classes in an order that does not depend on their own."""
-    # Rounding takes away what the order of a sum does.
-    mean, spread = np.round(sample.mean, 12), np.round(np.sqrt(sample.variance), 12)
-    order = np.lexsort((np.round(spread.mean(axis=0), 9), np.round(mean.mean(axis=0), 9)))
-    return mean[:, order], spread[:, order]
 
 
 def _clusters(features: np.ndarray, n_clusters: int, random_state: int) -> np.ndarray:

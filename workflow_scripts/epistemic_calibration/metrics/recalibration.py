@@ -16,17 +16,16 @@ from epistemic_calibration.metrics._label_counts import (
 )
 from epistemic_calibration.metrics._members import finite_draws_factor
 from epistemic_calibration.metrics._regression import folds
-from epistemic_calibration.metrics._validation import (
-    check_hypotheses,
-    check_labels,
-    check_positive_integer,
-    row_blocks,
-)
+from epistemic_calibration.metrics._validation import check_hypotheses, check_labels, row_blocks
 from epistemic_calibration.metrics.binning import canonical_order, row_moments
 
 _NO_CHANGE = (1.0, 0.0, 0.0, 0.0)
 
+#: What hypotheses of exactly 0, or 1 less it, count as, unless others are nearer to them.
+_CLIP = 1e-4
 _N_FOLDS = 5
+#: Inputs with a positive label, and with a negative one, of which fewer change nothing.
+_MIN_COUNT = 10
 
 #: Standard errors by which the loss of the folds must fall. With none, one in ten calibrated
 #: predictors is changed; with one, every second fit to 1000 samples that would help is missed.
@@ -59,24 +58,14 @@ class SecondOrderRecalibrator:
     the mean of the recalibrated hypotheses, never their dispersion.
 
     Fitting four numbers costs about 2/N nats of log loss where the predictor is calibrated
-    already, so by default nothing is changed unless there is evidence that it helps
-    (``only_if_better``).
+    already, so nothing is changed unless there is evidence that it helps: 10 inputs or more with a
+    label of either class; for the mean, a log loss of five folds that is lower by more than half
+    the standard error of the difference; for the dispersion, squared error and EU that differ by
+    more than one standard error.
 
-    Parameters
-    ----------
-    clip : float in (0, 0.5), default 1e-4
-        Hypotheses of exactly 0 or 1, whose logits are infinite, count as ``clip`` and
-        1 − ``clip``, or as the most extreme of the others seen in fitting where that is closer
-        to 0 or 1; so does what is more extreme than any of those.
-    only_if_better : bool, default True
-        Change the mean only where this lowers the log loss of five folds by more than half the
-        standard error of the difference, and the dispersion only where squared error and EU
-        differ by more than one standard error.
-    min_count : int, default 10
-        Inputs with a positive label and inputs with a negative one, of which fewer than this
-        leave everything as it is. Not used unless ``only_if_better``.
-    random_state : int, default 0
-        Seed of the folds, which stands for inputs in an order of their rows.
+    Hypotheses of exactly 0 or 1, whose logits are infinite, count as 1e-4 and 1 − 1e-4, or as the
+    most extreme of the others seen in fitting where that is closer to 0 or 1; so does what is
+    more extreme than any of those.
 
     Attributes
     ----------
@@ -125,27 +114,12 @@ class SecondOrderRecalibrator:
     False
     """
 
-    def __init__(
-        self,
-        *,
-        clip: float = 1e-4,
-        only_if_better: bool = True,
-        min_count: int = 10,
-        random_state: int = 0,
-    ) -> None:
-        if not 0 < clip < 0.5:
-            raise ValueError(f"clip must lie between 0 and 0.5, both excluded, got {clip!r}")
-        self.clip = clip
-        self.only_if_better = only_if_better
-        self.min_count = check_positive_integer(min_count, name="min_count")
-        self.random_state = random_state
-
     def fit(self, y_true: ArrayLike, hypotheses: ArrayLike) -> Self:
         """Fit on data that neither trained the predictor nor will evaluate it.
 
         ``y_true`` are labels in {0, 1} of shape (n_samples,), ``hypotheses`` values in [0, 1] of
-        shape (n_samples, n_hypotheses). Raises ValueError for others and, without
-        ``only_if_better``, if a class is missing; RuntimeError if the optimiser fails.
+        shape (n_samples, n_hypotheses). Raises ValueError for others; RuntimeError if the optimiser
+        fails.
         """
         y = check_labels(y_true)
         hypotheses = check_hypotheses(hypotheses, n_samples=len(y))
@@ -197,7 +171,7 @@ class SecondOrderRecalibrator:
         labelled = labels > 0
         positive, labels, hypotheses = positive[labelled], labels[labelled], hypotheses[labelled]
         self._fit_mean(positive.astype(float), labels.astype(float), hypotheses)
-        if not (self.only_if_better and self._too_few(positive, labels)):
+        if not _too_few(positive, labels):
             kept = labels >= 2
             self._fit_dispersion(positive[kept], labels[kept], hypotheses[kept], exchangeable)
         return self
@@ -206,9 +180,8 @@ class SecondOrderRecalibrator:
         """Return recalibrated hypotheses in float64, of the shape given."""
         from scipy.special import expit
 
-        changed = self.changed_
         hypotheses = check_hypotheses(hypotheses)
-        if not changed:
+        if not self.changed_:
             return hypotheses.astype(np.float64)
         result = np.empty(hypotheses.shape)
         for block in row_blocks(hypotheses):
@@ -224,46 +197,17 @@ class SecondOrderRecalibrator:
         with np.errstate(divide="ignore"):
             logits = logit(hypotheses.astype(np.float64))
         finite = logits[np.isfinite(logits)]
-        low, high = logit(self.clip), -logit(self.clip)
+        low, high = logit(_CLIP), -logit(_CLIP)
         self._limits = (min(finite.min(initial=low), low), max(finite.max(initial=high), high))
         np.clip(logits, *self._limits, out=logits)
         self.dispersion_ = 1.0
         parameters = np.array(_NO_CHANGE)
-        if not (self.only_if_better and self._too_few(positive, labels)):
-            if not 0 < positive.sum() < labels.sum():
-                only = int(positive.sum() > 0)
-                raise ValueError(f"labels must be of both classes, got only {only}")
+        if not _too_few(positive, labels):
             fitted = _fit(positive, labels, logits)
-            if not self.only_if_better or self._is_better(
-                fitted, positive, labels, logits, hypotheses
-            ):
+            if _is_better(fitted, positive, labels, logits, hypotheses):
                 parameters = fitted
         self.scale_, self.shift_, self.spread_, self.interaction_ = map(float, parameters)
         self.changed_ = tuple(parameters) != _NO_CHANGE
-
-    def _too_few(self, positive: np.ndarray, labels: np.ndarray) -> bool:
-        n_inputs = min(np.count_nonzero(positive), np.count_nonzero(positive < labels))
-        return n_inputs < self.min_count or len(labels) < _N_FOLDS
-
-    def _is_better(
-        self,
-        fitted: np.ndarray,
-        positive: np.ndarray,
-        labels: np.ndarray,
-        logits: np.ndarray,
-        hypotheses: np.ndarray,
-    ) -> bool:
-        mean, variance = row_moments(hypotheses)
-        # Of equal rows, those with the same counts are the same input.
-        by_counts = np.lexsort((positive, labels))
-        moments_in_order = mean[by_counts], variance[by_counts]
-        order = by_counts[canonical_order(hypotheses[by_counts], *moments_in_order)]
-        gain = -_log_likelihood(positive, labels, mean)
-        for train, test in folds(len(labels), _N_FOLDS, self.random_state, order=order):
-            parameters = _fit(positive[train], labels[train], logits[train], start=fitted)
-            after, _ = _mean_and_slope(logits[test], _change(logits[test], parameters))
-            gain[test] += _log_likelihood(positive[test], labels[test], after)
-        return bool(gain.mean() > _LEAST_GAIN * gain.std(ddof=1) / np.sqrt(len(gain)))
 
     def _with_mean_changed(self, hypotheses: np.ndarray) -> np.ndarray:
         from scipy.special import logit
@@ -289,9 +233,7 @@ class SecondOrderRecalibrator:
         gap = error - factor * variance
         root_n = np.sqrt(len(error))
         # Rows without spread stay without, whatever multiplies it.
-        if variance.mean() < 1e-20:
-            return
-        if self.only_if_better and abs(gap.mean()) <= gap.std(ddof=1) / root_n:
+        if variance.mean() < 1e-20 or abs(gap.mean()) <= gap.std(ddof=1) / root_n:
             return
         target = max(error.mean(), error.std(ddof=1) / root_n) / factor
 
@@ -317,6 +259,30 @@ class SecondOrderRecalibrator:
             high = brentq(excess, 0.0, high, xtol=1e-4)
         self.dispersion_ = float(high)
         self.changed_ = True
+
+
+def _too_few(positive: np.ndarray, labels: np.ndarray) -> bool:
+    return min(np.count_nonzero(positive), np.count_nonzero(positive < labels)) < _MIN_COUNT
+
+
+def _is_better(
+    fitted: np.ndarray,
+    positive: np.ndarray,
+    labels: np.ndarray,
+    logits: np.ndarray,
+    hypotheses: np.ndarray,
+) -> bool:
+    mean, variance = row_moments(hypotheses)
+    # Of equal rows, those with the same counts are the same input.
+    by_counts = np.lexsort((positive, labels))
+    moments_in_order = mean[by_counts], variance[by_counts]
+    order = by_counts[canonical_order(hypotheses[by_counts], *moments_in_order)]
+    gain = -_log_likelihood(positive, labels, mean)
+    for train, test in folds(len(labels), _N_FOLDS, 0, order=order):
+        parameters = _fit(positive[train], labels[train], logits[train], start=fitted)
+        after, _ = _mean_and_slope(logits[test], _change(logits[test], parameters))
+        gain[test] += _log_likelihood(positive[test], labels[test], after)
+    return bool(gain.mean() > _LEAST_GAIN * gain.std(ddof=1) / np.sqrt(len(gain)))
 
 
 def _design(logits: np.ndarray) -> np.ndarray:
