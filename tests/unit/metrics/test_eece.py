@@ -155,9 +155,6 @@ def test_tece_averages_over_level_sets():
     p = [0.2, 0.6, 0.9]
     hypotheses = [[0.3, 0.5], [0.3, 0.5], [0.5, 0.3]]
     assert metrics.true_epistemic_calibration_error(p, hypotheses) == pytest.approx(0.25 / 3)
-    assert metrics.true_epistemic_calibration_error(
-        p, hypotheses, level_sets=False
-    ) == pytest.approx((0.04 + 0.04 + 0.25) / 3)
 
 
 def test_tece_with_reported_uncertainty():

@@ -93,7 +93,7 @@ def test_copies_do_not_lift_the_limit(location):
 
 def test_groups_must_fill_the_folds(predictor):
     y, hypotheses, _ = predictor(20)
-    with pytest.raises(ValueError, match="n_folds must lie between 2 and the number of samples, 4"):
+    with pytest.raises(ValueError, match="5 folds take as many samples, or groups, got 4"):
         metrics.cross_fitted_lower_bound(y, hypotheses, groups=np.arange(20) % 4)
 
 

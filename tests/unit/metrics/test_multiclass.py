@@ -153,16 +153,6 @@ def test_standard_error_is_the_spread_of_estimates(exponent):
     assert covered >= binom.ppf(1e-4, n_runs, 0.93)
 
 
-@pytest.mark.parametrize("change", [{"exponent": 0.6}, {"dependence": 0.4}])
-def test_true_error_is_seen_by_the_default_bins(change):
-    y, hypotheses, p = draw(20_000, n_classes=3, **change)
-    true = np.mean(np.sum((p - hypotheses.mean(axis=1)) ** 2, axis=1))
-    result = metrics.canonical_epistemic_calibration_error(y, hypotheses)
-    assert result.dropped_mass == 0
-    assert 0.6 * true < result.estimate < true + 4 * result.standard_error
-    assert result.ci_low > 0
-
-
 def test_labels_all_the_same_do_not_give_a_certain_estimate():
     hypotheses = np.full((30, 2, 3), [0.98, 0.01, 0.01])
     result = metrics.canonical_epistemic_calibration_error(np.zeros(30), hypotheses, n_bins=1)
@@ -202,50 +192,6 @@ def test_canonical_error_of_two_classes_is_twice_the_binary_one(labels, two_clas
         metrics.canonical_epistemic_calibration_error(y, hypotheses, bins=bins),
         metrics.corrected_epistemic_calibration_error(y, hypotheses[:, :, 1], bins=bins),
     )
-
-
-def test_classes_of_two_are_the_binary_task_and_its_complement(two_classes):
-    y, hypotheses, bins = two_classes
-    result = metrics.classwise_epistemic_calibration_error(y, hypotheses, bins=[bins, bins])
-    binary = metrics.corrected_epistemic_calibration_error(y, hypotheses[:, :, 1], bins=bins)
-    mean = metrics.mean_corrected_error([y], [hypotheses[:, :, 1].mean(axis=1)], [bins])
-    for of_class in result.classes:
-        assert_twice(of_class, binary, factor=1)
-    assert result.mean.estimate == pytest.approx(mean.estimate, abs=1e-12)
-    assert result.mean.standard_error == pytest.approx(mean.standard_error, abs=1e-12)
-
-
-def test_top_label_of_two_is_the_binary_task_where_bins_do_not_mix_predictions(two_classes):
-    y, hypotheses, bins = two_classes
-    bins = 2 * bins + (hypotheses.mean(axis=1)[:, 1] > 0.5)
-    assert_twice(
-        metrics.top_label_epistemic_calibration_error(y, hypotheses, bins=bins),
-        metrics.corrected_epistemic_calibration_error(y, hypotheses[:, :, 1], bins=bins),
-        factor=1,
-    )
-
-
-def test_canonical_eece_of_two_classes_is_twice_the_binary_one(two_classes):
-    y, hypotheses, bins = two_classes
-    reported = np.linspace(0, 0.3, len(y))
-    for uncertainty in (None, reported):
-        twice = None if uncertainty is None else 2 * uncertainty
-        result = metrics.canonical_eece(y, hypotheses, bins=bins, epistemic_uncertainty=twice)
-        binary = metrics.decompose_eece(
-            y, hypotheses[:, :, 1], bins=bins, epistemic_uncertainty=uncertainty
-        )
-        for name in ("eece", "calibration", "dispersion", "reporting", "noise_floor"):
-            assert getattr(result, name) == pytest.approx(2 * getattr(binary, name), abs=1e-12)
-        np.testing.assert_allclose(result.bins.gap, 2 * binary.bins.gap, atol=1e-12)
-
-
-def test_test_of_two_classes_has_twice_the_binary_statistic(two_classes):
-    y, hypotheses, bins = two_classes
-    result = metrics.canonical_epistemic_calibration_test(y, hypotheses, bins=bins)
-    binary = metrics.epistemic_calibration_test(y, hypotheses[:, :, 1], bins=bins)
-    assert result.statistic == pytest.approx(2 * binary.statistic, abs=1e-12)
-    # Two independent shares of 999 draws.
-    assert abs(result.p_value - binary.p_value) < 4 * np.sqrt(2 * 0.25 / 999)
 
 
 # --- Groups
@@ -345,33 +291,6 @@ def test_canonical_test_over_groups_keeps_its_level_where_groups_share_their_err
     assert rejected["without"] > 150
 
 
-# --- EECE
-
-
-def test_eece_is_its_definition_and_the_identity_holds():
-    y, hypotheses, _ = draw(200, n_classes=5)
-    bins = np.arange(200) % 9
-    result = metrics.canonical_eece(y, hypotheses, bins=bins)
-    mean, labels = hypotheses.mean(axis=1), np.eye(5)[y]
-    d = hypotheses - mean[:, None]
-    gaps = []
-    for m in range(9):
-        inside = bins == m
-        distances = labels[inside].mean(axis=0) - hypotheses[inside].mean(axis=0)
-        uncertainty = hypotheses[inside].var(axis=1).sum(axis=1).mean()
-        gaps.append(np.mean(np.sum(distances**2, axis=1)) - uncertainty)
-        g = (labels - mean)[inside].mean(axis=0)
-        scatter = d[inside].var(axis=0).sum(axis=1).mean()
-        assert gaps[-1] == pytest.approx(g @ g - scatter, abs=1e-14)
-        assert result.bins.dispersion[m] == pytest.approx(scatter, abs=1e-14)
-    np.testing.assert_allclose(result.bins.gap, gaps, atol=1e-14)
-    assert result.eece == pytest.approx(np.average(np.abs(gaps), weights=np.bincount(bins)))
-    parts = result.bins
-    np.testing.assert_allclose(
-        parts.gap, parts.calibration - parts.dispersion + parts.variance - parts.trust, atol=1e-14
-    )
-
-
 # --- Tests
 
 
@@ -436,18 +355,6 @@ def test_ties_are_predicted_as_the_lowest_class():
     assert metrics.top_label_task([1, 2], hypotheses).predicted.tolist() == [1, 1]
 
 
-def test_joint_calibration_covers_classes_and_top_label():
-    """Over the same bins, the squared error of each is a part of that of all."""
-    y, hypotheses, _ = draw(500, n_classes=3, exponent=0.4)
-    task = metrics.top_label_task(y, hypotheses, n_bins=10)
-    bins = task.bins
-    joint = metrics.canonical_epistemic_calibration_error(y, hypotheses, bins=bins)
-    classes = metrics.classwise_epistemic_calibration_error(y, hypotheses, bins=[bins] * 3)
-    assert joint.estimate == pytest.approx(3 * classes.mean.estimate, abs=1e-14)
-    top = metrics.top_label_epistemic_calibration_error(y, hypotheses, bins=bins)
-    assert top.plug_in < joint.plug_in
-
-
 def test_classwise_second_order_error_is_that_of_the_classes():
     rng = np.random.default_rng(0)
     _, hypotheses, p = draw(300, n_classes=3)
@@ -476,12 +383,11 @@ def test_bins_do_not_depend_on_how_hypotheses_and_classes_are_numbered():
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 7, 40])
-@pytest.mark.parametrize("binning", ["nested", "kmeans"])
-def test_bins_of_few_samples(n, binning):
+def test_bins_of_few_samples(n):
     _, hypotheses, _ = draw(n)
-    bins = metrics.assign_class_bins(hypotheses, binning=binning)
+    bins = metrics.assign_class_bins(hypotheses)
     np.testing.assert_array_equal(np.unique(bins), np.arange(bins.max() + 1))
-    if binning == "nested" and n > 1:
+    if n > 1:
         assert np.bincount(bins).min() > 1
 
 
@@ -500,7 +406,6 @@ FUNCTIONS = [
     metrics.top_label_epistemic_calibration_error,
     metrics.canonical_epistemic_calibration_error,
     metrics.canonical_epistemic_calibration_test,
-    metrics.canonical_eece,
 ]
 
 
@@ -521,9 +426,9 @@ def test_other_orders_of_axes_are_refused_with_the_remedy(function, axes, messag
 
 def test_sums_within_a_thousandth_are_normalised_and_others_refused():
     y, hypotheses, _ = draw(50)
-    function, bins = metrics.canonical_eece, np.arange(50) % 5
+    function, bins = metrics.canonical_epistemic_calibration_error, np.arange(50) % 5
     exact, near = function(y, hypotheses, bins=bins), function(y, 0.9995 * hypotheses, bins=bins)
-    assert near.eece == pytest.approx(exact.eece, abs=1e-12)
+    assert near.estimate == pytest.approx(exact.estimate, abs=1e-12)
     with pytest.raises(ValueError, match="add up to 1; got sums in"):
         function(y, 0.99 * hypotheses)
 
@@ -562,8 +467,6 @@ def test_wrong_hypotheses_are_refused():
         metrics.canonical_epistemic_calibration_error(y, hypotheses, bins=np.arange(6))
     with pytest.raises(ValueError, match="alone in its bin"):
         metrics.canonical_epistemic_calibration_test(y, hypotheses, bins=np.arange(6))
-    with pytest.raises(ValueError, match="binning must be one of"):
-        metrics.assign_class_bins(hypotheses, binning="grid")
     with pytest.raises(ValueError, match="each of 4 classes"):
         metrics.classwise_epistemic_calibration_error(y, hypotheses, bins=[y])
     with pytest.raises(ValueError, match=r"\(6, 4\), got \(4, 6\)"):

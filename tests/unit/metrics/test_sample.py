@@ -57,8 +57,6 @@ def test_wrong_options(predictor):
     ):
         with pytest.raises(ValueError, match=message):
             metrics.corrected_epistemic_calibration_error(y, hypotheses, **options)
-    with pytest.raises(ValueError, match="n_folds must lie between 2"):
-        metrics.cross_fitted_lower_bound(y, hypotheses, n_folds=1)
     with pytest.raises(ValueError, match="n_resamples must be an integer >= 1"):
         metrics.mean_calibration_test(y, hypotheses, n_resamples=0)
     task = ([y], [hypotheses.mean(axis=1)], [np.zeros(20, dtype=int)])

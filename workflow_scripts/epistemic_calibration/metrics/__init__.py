@@ -57,7 +57,6 @@ from epistemic_calibration.metrics.law_test import second_order_test
 from epistemic_calibration.metrics.lower_bound import LowerBound, cross_fitted_lower_bound
 from epistemic_calibration.metrics.multiclass import (
     TopLabelTask,
-    canonical_eece,
     canonical_epistemic_calibration_error,
     canonical_epistemic_calibration_test,
     top_label_epistemic_calibration_error,
@@ -116,7 +115,6 @@ __all__ = [
     "bounds_from_one_label",
     "brier_score",
     "calibration_curve",
-    "canonical_eece",
     "canonical_epistemic_calibration_error",
     "canonical_epistemic_calibration_test",
     "classwise_epistemic_calibration_error",

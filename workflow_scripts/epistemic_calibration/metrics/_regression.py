@@ -4,25 +4,21 @@ from __future__ import annotations
 
 import numpy as np
 
-from epistemic_calibration.metrics._validation import check_positive_integer, row_blocks
+from epistemic_calibration.metrics._validation import row_blocks
 from epistemic_calibration.metrics.binning import repeated_means
+
+N_FOLDS = 5
 
 
 def folds(
-    n_samples: int, n_folds: int, seed: int, *, order: np.ndarray | None = None
+    n_samples: int, seed: int, *, order: np.ndarray | None = None
 ) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Return the (training, test) indices of shuffled folds.
-
-    The seed stands for positions in ``order``, by default that of the samples.
-    """
+    """Return (training, test) indices of folds; the seed stands for positions in ``order``."""
     from sklearn.model_selection import KFold
 
-    n_folds = check_positive_integer(n_folds, name="n_folds")
-    if not 2 <= n_folds <= n_samples:
-        raise ValueError(
-            f"n_folds must lie between 2 and the number of samples, {n_samples}, got {n_folds}"
-        )
-    splitter = KFold(n_folds, shuffle=True, random_state=seed)
+    if n_samples < N_FOLDS:
+        raise ValueError(f"{N_FOLDS} folds take as many samples, or groups, got {n_samples}")
+    splitter = KFold(N_FOLDS, shuffle=True, random_state=seed)
     order = np.arange(n_samples) if order is None else order
     return [(order[a], order[b]) for a, b in splitter.split(np.empty((n_samples, 0)))]
 

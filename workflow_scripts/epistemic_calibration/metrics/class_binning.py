@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Literal, get_args
-
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -11,8 +9,6 @@ from epistemic_calibration.metrics._classes import ClassSample
 from epistemic_calibration.metrics._groups import distinct_inputs
 from epistemic_calibration.metrics._validation import check_bins, check_positive_integer
 from epistemic_calibration.metrics.binning import assign_bins, merge_singletons
-
-ClassBinning = Literal["nested", "kmeans"]
 
 #: Clusters of spread within every cluster of the mean. Of 2 to 5, this saw most error.
 _N_SHAPES = 3
@@ -22,10 +18,13 @@ def assign_class_bins(
     hypotheses: ArrayLike,
     *,
     n_bins: int = 50,
-    binning: ClassBinning = "nested",
     random_state: int = 0,
 ) -> np.ndarray:
     """Return the bin of every sample for canonical calibration, made without labels.
+
+    They are those of K-means on Δ, and within each K-means on the standard deviation of every
+    class, divided by sqrt(1 − ‖Δ‖²), which is the largest their root sum of squares can be; a
+    third as many clusters of Δ as bins. Bins of one sample are added to the nearest.
 
     Parameters
     ----------
@@ -33,21 +32,14 @@ def assign_class_bins(
         Probabilities of the classes, which add up to 1 within 1e-3.
     n_bins : int, default 50
         Number of bins aimed at: fewer where there are fewer samples, or fewer distinct rows.
-    binning : {"nested", "kmeans"}, default "nested"
-        - ``nested``: K-means on Δ, and within each K-means on the standard deviation of every
-          class, divided by sqrt(1 − ‖Δ‖²), which is the largest their root sum of squares can
-          be; a third as many clusters of Δ as bins. Bins of one sample are added to the nearest.
-        - ``kmeans``: K-means on all probabilities of all hypotheses, which is what the paper
-          does for one class (appendix B.2). These bins depend on how hypotheses are numbered
-          at each input.
     random_state : int, default 0
         Seed of K-means.
 
     Returns
     -------
     ndarray of int, shape (n_samples,)
-        Labels 0, 1, ..., each of them used. Those of ``nested`` stay the same if hypotheses or
-        classes are numbered differently.
+        Labels 0, 1, ..., each of them used. They stay the same if hypotheses or classes are
+        numbered differently.
 
     Examples
     --------
@@ -60,17 +52,14 @@ def assign_class_bins(
     >>> metrics.assign_class_bins(hypotheses)
     array([1, 1, 0, 0])
     """
-    return class_bins(
-        ClassSample(None, hypotheses), n_bins=n_bins, binning=binning, random_state=random_state
-    )
+    return class_bins(ClassSample(None, hypotheses), n_bins, random_state)
 
 
 def class_bins(
     sample: ClassSample,
-    *,
     n_bins: int,
-    binning: ClassBinning,
     random_state: int,
+    *,
     given: ArrayLike | None = None,
     groups: np.ndarray | None = None,
 ) -> np.ndarray:
@@ -80,13 +69,8 @@ def class_bins(
     if groups is not None:
         first, copy = distinct_inputs(sample.hypotheses, groups)
         once = ClassSample(None, sample.hypotheses[first])
-        return class_bins(once, n_bins=n_bins, binning=binning, random_state=random_state)[copy]
+        return class_bins(once, n_bins, random_state)[copy]
     n_bins = check_positive_integer(n_bins, name="n_bins")
-    if binning == "kmeans":
-        flat = sample.hypotheses.reshape(len(sample.hypotheses), -1)
-        return assign_bins(flat, n_bins=n_bins, random_state=random_state)
-    if binning not in get_args(ClassBinning):
-        raise ValueError(f"binning must be one of {get_args(ClassBinning)}, got {binning!r}")
     # Classes in an order that does not depend on their own; rounding takes away what that of a sum
     # does.
     mean, spread = np.round(sample.mean, 12), np.round(np.sqrt(sample.variance), 12)

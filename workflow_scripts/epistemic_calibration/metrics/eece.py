@@ -152,71 +152,42 @@ def decompose_eece(
     sample = as_sample(y_true, hypotheses, epistemic_uncertainty)
     if binning not in get_args(Binning):
         raise ValueError(f"binning must be one of {get_args(Binning)}, got {binning!r}")
-    return parts_over_bins(
-        sample.bins(n_bins=n_bins, binning=binning, random_state=random_state, given=bins),
-        sample.y[:, None],
-        sample.hypotheses[:, :, None],
-        sample.mean[:, None],
-        sample.variance,
-        sample.uncertainty,
-        sample.mean * (1 - sample.mean),
-        in_order=binning in ("sorted_kmeans", "nested"),
-    )
-
-
-def parts_over_bins(
-    labels: np.ndarray,
-    y: np.ndarray,
-    hypotheses: np.ndarray,
-    mean: np.ndarray,
-    variance: np.ndarray,
-    trust: np.ndarray,
-    noise: np.ndarray,
-    *,
-    in_order: bool = False,
-) -> EECEParts:
-    """Return EECE and its parts over bins, of one class or as sums over several.
-
-    ``y`` and ``mean`` have shape (n_samples, n_classes), ``hypotheses`` (n_samples, n_hypotheses,
-    n_classes); ``noise`` is the variance of the labels where the predictor is calibrated. If
-    ``in_order``, the hypotheses of each input are sorted.
-    """
-    n_samples, n_hypotheses = hypotheses.shape[:2]
+    labels = sample.bins(n_bins=n_bins, binning=binning, random_state=random_state, given=bins)
+    y, mean, hypotheses = sample.y, sample.mean, sample.hypotheses
+    n_samples, n_hypotheses = hypotheses.shape
+    in_order = binning in ("sorted_kmeans", "nested")
     count, order = np.bincount(labels), np.argsort(labels, kind="stable")
 
     def in_bins(values: np.ndarray) -> np.ndarray:
         return np.bincount(labels, weights=values) / count
 
     # Means in the bins of h_j, and of d_j = h_j − Δ, which are then 0 where d_j is.
-    confidences, centres = np.zeros((2, len(count), *hypotheses.shape[1:]))
+    confidences, centres = np.zeros((2, len(count), n_hypotheses))
     for index, rows in _blocks(hypotheses, order, in_order):
         of_bin = labels[index]
         starts = np.flatnonzero(np.diff(of_bin, prepend=-1))
         confidences[of_bin[starts]] += np.add.reduceat(rows, starts, axis=0)
         rows -= mean[index, None]
         centres[of_bin[starts]] += np.add.reduceat(rows, starts, axis=0)
-    confidences /= count[:, None, None]
-    centres /= count[:, None, None]
+    confidences /= count[:, None]
+    centres /= count[:, None]
     squares = np.empty(n_samples)
     for index, rows in _blocks(hypotheses, order, in_order):
         rows -= mean[index, None]
         rows -= centres[labels[index]]
-        squares[index] = np.einsum("njc,njc->n", rows, rows)
+        squares[index] = np.einsum("nj,nj->n", rows, rows)
 
-    accuracy, confidence, error = (
-        np.stack([in_bins(column) for column in values.T], axis=1) for values in (y, mean, y - mean)
-    )
+    accuracy = in_bins(y)
     gaps = accuracy[:, None] - confidences
-    one_class = y.shape[1] == 1
     statistics = BinStatistics(
         count=count,
-        accuracy=accuracy[:, 0] if one_class else accuracy,
-        confidence=confidence[:, 0] if one_class else confidence,
-        trust=in_bins(trust),
-        variance=in_bins(variance),
-        calibration=np.sum(error**2, axis=1),
+        accuracy=accuracy,
+        confidence=in_bins(mean),
+        trust=in_bins(sample.uncertainty),
+        variance=in_bins(sample.variance),
+        calibration=in_bins(y - mean) ** 2,
         dispersion=in_bins(squares) / n_hypotheses,
-        gap=np.einsum("mjc,mjc->m", gaps, gaps) / n_hypotheses - in_bins(trust),
+        gap=np.einsum("mj,mj->m", gaps, gaps) / n_hypotheses - in_bins(sample.uncertainty),
     )
 
     def total(values: np.ndarray) -> float:
@@ -227,7 +198,7 @@ def parts_over_bins(
         calibration=total(statistics.calibration),
         dispersion=total(statistics.dispersion),
         reporting=total(statistics.variance - statistics.trust),
-        noise_floor=float(in_bins(noise).sum() / n_samples),
+        noise_floor=float(in_bins(mean * (1 - mean)).sum() / n_samples),
         bins=statistics,
     )
 
@@ -237,12 +208,13 @@ def true_epistemic_calibration_error(
     hypotheses: ArrayLike,
     *,
     epistemic_uncertainty: ArrayLike | None = None,
-    level_sets: bool = True,
 ) -> float:
     """Return the true epistemic calibration error, TECE, where P(Y = 1 | x) is known.
 
-    The mean over samples of |(1/H) Σ_j (r(x) − h_j(x))² − EU(x)|, r = P(Y = 1 | Π(X)).
-    Where EU is the variance of the hypotheses this is the mean of (r − Δ)².
+    The mean over samples of |(1/H) Σ_j (r(x) − h_j(x))² − EU(x)|, where r = P(Y = 1 | Π(X)) is the
+    mean of ``p_true`` over the samples with the same row of hypotheses: a forest is constant on
+    cells and is not at fault for what varies inside one. Rows in float64 that agree to 12
+    decimals are the same. Where EU is the variance of the hypotheses this is the mean of (r − Δ)².
 
     Parameters
     ----------
@@ -250,11 +222,6 @@ def true_epistemic_calibration_error(
         P(Y = 1 | x_n) in [0, 1], e.g. of a toy distribution.
     hypotheses, epistemic_uncertainty
         As in :func:`expected_epistemic_calibration_error`.
-    level_sets : bool, default True
-        Take r as the mean of ``p_true`` over the samples with the same row of hypotheses,
-        as the definition asks: a forest is constant on cells and is not at fault for what
-        varies inside one. Rows in float64 that agree to 12 decimals are the same. If False,
-        r = ``p_true``, which also counts what the hypotheses cannot tell apart.
 
     References
     ----------
@@ -274,11 +241,10 @@ def true_epistemic_calibration_error(
         if epistemic_uncertainty is None
         else check_uncertainty(epistemic_uncertainty, n_samples=len(p_true))
     )
-    if level_sets:
-        # 0.1 + 0.2 and 0.3 are one prediction. Not so in 32 bits, which have no 12 digits.
-        rounded = np.round(hypotheses, 12) if hypotheses.dtype == np.float64 else hypotheses
-        groups = group_equal_rows(rounded)
-        p_true = (np.bincount(groups, weights=p_true) / np.bincount(groups))[groups]
+    # 0.1 + 0.2 and 0.3 are one prediction. Not so in 32 bits, which have no 12 digits.
+    rounded = np.round(hypotheses, 12) if hypotheses.dtype == np.float64 else hypotheses
+    rows = group_equal_rows(rounded)
+    p_true = (np.bincount(rows, weights=p_true) / np.bincount(rows))[rows]
     return float(np.mean(np.abs((p_true - prediction) ** 2 + (variance - uncertainty))))
 
 
@@ -286,7 +252,7 @@ def _blocks(
     hypotheses: np.ndarray, order: np.ndarray, in_order: bool
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Yield indices and rows in float64 of samples in the order of their bins."""
-    for block in row_blocks(hypotheses.reshape(len(hypotheses), -1)):
+    for block in row_blocks(hypotheses):
         rows = hypotheses[order[block]]
         if in_order:
             rows.sort(axis=1)

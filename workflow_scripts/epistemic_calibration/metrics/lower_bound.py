@@ -27,7 +27,6 @@ def cross_fitted_lower_bound(
     y_true: ArrayLike | Sample,
     hypotheses: ArrayLike | None = None,
     *,
-    n_folds: int = 5,
     groups: ArrayLike | None = None,
     random_state: int = 0,
     confidence_level: float = 0.95,
@@ -51,11 +50,9 @@ def cross_fitted_lower_bound(
     y_true, hypotheses, confidence_level
         As in :func:`corrected_epistemic_calibration_error`.
     groups : array-like of shape (n_samples,), optional
-        As there. Folds are of whole groups, and the variance is robust to dependence within
-        them. A calibrated variance is that of labels as correlated within groups as
+        As there, five or more: the five folds are of whole groups. The variance is robust to
+        dependence within them; a calibrated one is that of labels as correlated within groups as
         the errors are.
-    n_folds : int >= 2, default 5
-        At most as many as there are samples, or groups.
     random_state : int, default 0
         Seed of the folds.
 
@@ -81,7 +78,7 @@ def cross_fitted_lower_bound(
     level = check_fraction(confidence_level, name="confidence_level")
     error = sample.y - sample.mean
     groups = groups_of_samples(groups, len(sample))
-    tests = _folds_of_groups(sample, groups, n_folds, random_state)
+    tests = _folds_of_groups(sample, groups, random_state)
     # Fold after fold, so that none has to be copied.
     order = np.concatenate(tests)
     features, ends = _row_features(sample, order), np.cumsum([len(test) for test in tests])
@@ -108,15 +105,13 @@ def cross_fitted_lower_bound(
     )
 
 
-def _folds_of_groups(
-    sample: Sample, groups: np.ndarray | None, n_folds: int, seed: int
-) -> list[np.ndarray]:
+def _folds_of_groups(sample: Sample, groups: np.ndarray | None, seed: int) -> list[np.ndarray]:
     """Return the samples of each fold."""
     if groups is None:
         # So that the order of samples does not change the folds.
-        return [test for _, test in folds(len(sample), n_folds, seed, order=sample.order)]
+        return [test for _, test in folds(len(sample), seed, order=sample.order)]
     n_groups = int(groups.max()) + 1
-    return [np.flatnonzero(np.isin(groups, test)) for _, test in folds(n_groups, n_folds, seed)]
+    return [np.flatnonzero(np.isin(groups, test)) for _, test in folds(n_groups, seed)]
 
 
 def _variance_of_groups(values: np.ndarray, groups: np.ndarray) -> float:

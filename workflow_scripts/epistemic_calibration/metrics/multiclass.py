@@ -25,18 +25,16 @@ from epistemic_calibration.metrics._validation import (
     check_bins,
     check_fraction,
     check_positive_integer,
-    check_uncertainty,
 )
 from epistemic_calibration.metrics._within_bins import NO_GAIN, gain_of_classes
 from epistemic_calibration.metrics.binning import Binning, assign_bins
 from epistemic_calibration.metrics.calibration_tests import HypothesisTest
-from epistemic_calibration.metrics.class_binning import ClassBinning, class_bins
+from epistemic_calibration.metrics.class_binning import class_bins
 from epistemic_calibration.metrics.corrected import (
     CorrectedError,
     corrected_epistemic_calibration_error,
     corrected_of_choice,
 )
-from epistemic_calibration.metrics.eece import EECEParts, parts_over_bins
 
 
 class TopLabelTask(NamedTuple):
@@ -192,7 +190,6 @@ def canonical_epistemic_calibration_error(
     hypotheses: ArrayLike,
     *,
     n_bins: int = 50,
-    binning: ClassBinning = "nested",
     random_state: int = 0,
     bins: ArrayLike | None = None,
     adaptive: bool = True,
@@ -216,7 +213,7 @@ def canonical_epistemic_calibration_error(
     ----------
     y_true, hypotheses
         As in :func:`classwise_epistemic_calibration_error`.
-    n_bins, binning, random_state
+    n_bins, random_state
         As in :func:`assign_class_bins`.
     adaptive : bool, default True
         Whether to add what the regression sees within bins, unless these are given.
@@ -259,14 +256,7 @@ def canonical_epistemic_calibration_error(
     sample = ClassSample(y_true, hypotheses)
     level = check_fraction(confidence_level, name="confidence_level")
     of_samples = groups_of_samples(groups, len(sample.y))
-    labels = class_bins(
-        sample,
-        n_bins=n_bins,
-        binning=binning,
-        random_state=random_state,
-        given=bins,
-        groups=of_samples,
-    )
+    labels = class_bins(sample, n_bins, random_state, given=bins, groups=of_samples)
     gain = NO_GAIN
     if adaptive and bins is None:
         gain = gain_of_classes(sample, labels, of_samples, random_state)
@@ -278,7 +268,6 @@ def canonical_epistemic_calibration_test(
     hypotheses: ArrayLike,
     *,
     n_bins: int = 50,
-    binning: ClassBinning = "nested",
     random_state: int = 0,
     bins: ArrayLike | None = None,
     groups: ArrayLike | None = None,
@@ -312,82 +301,7 @@ def canonical_epistemic_calibration_test(
     sample = ClassSample(y_true, hypotheses)
     n_resamples = check_positive_integer(n_resamples, name="n_resamples")
     of_samples = groups_of_samples(groups, len(sample.y))
-    labels = class_bins(
-        sample,
-        n_bins=n_bins,
-        binning=binning,
-        random_state=random_state,
-        given=bins,
-        groups=of_samples,
-    )
+    labels = class_bins(sample, n_bins, random_state, given=bins, groups=of_samples)
     if of_samples is not None:
         return canonical_flip_test(sample, labels, of_samples, n_resamples, random_state)
     return canonical_redraw_test(sample, labels, n_resamples, random_state)
-
-
-def canonical_eece(
-    y_true: ArrayLike,
-    hypotheses: ArrayLike,
-    *,
-    epistemic_uncertainty: ArrayLike | None = None,
-    n_bins: int = 100,
-    binning: ClassBinning = "kmeans",
-    random_state: int = 0,
-    bins: ArrayLike | None = None,
-) -> EECEParts:
-    """Return the canonical EECE with the parts that it is made of.
-
-    Equation 9 of the paper with vectors for numbers. With e = onehot(y) − Δ, d_j = h_j − Δ, and
-    conf_j and the frequencies acc as vectors over classes, in every bin, exactly,
-
-        (1/H) Σ_j ‖acc − conf_j‖² − trust = g² − W + (variance − trust),
-
-    g² the squared norm of the mean of e, W the mean over j of the trace of the covariance of d_j
-    in the bin, variance and trust the mean of EU, a sum over classes.
-
-    Parameters
-    ----------
-    y_true, hypotheses
-        As in :func:`classwise_epistemic_calibration_error`.
-    epistemic_uncertainty : array-like of shape (n_samples,), optional
-        What the method reports, >= 0; by default the variances (ddof 0) of the hypotheses,
-        summed over classes.
-    n_bins, binning, random_state, bins
-        As in :func:`assign_class_bins`; the default, K-means on the hypotheses, is that of the
-        paper. ``conf_j`` is of the j-th hypothesis as numbered.
-
-    Returns
-    -------
-    EECEParts
-        In ``bins``, ``accuracy`` and ``confidence`` have shape (n_bins, n_classes).
-
-    References
-    ----------
-    Hoarau, arXiv 2606.10777, equation 9.
-
-    Examples
-    --------
-    One bin, in which the hypotheses trade places; W hides all of the error.
-
-    >>> from epistemic_calibration import metrics
-    >>> one, two = [0.5, 0.25, 0.25], [0.25, 0.5, 0.25]
-    >>> parts = metrics.canonical_eece([0, 1], [[one, two], [two, one]], bins=[0, 0])
-    >>> parts.calibration, parts.dispersion, parts.eece
-    (0.09375, 0.03125, 0.0625)
-    """
-    sample = ClassSample(y_true, hypotheses)
-    labels = class_bins(
-        sample, n_bins=n_bins, binning=binning, random_state=random_state, given=bins
-    )
-    trust = variance = sample.variance.sum(axis=1)
-    if epistemic_uncertainty is not None:
-        trust = check_uncertainty(epistemic_uncertainty, n_samples=len(sample.y))
-    return parts_over_bins(
-        labels,
-        np.eye(sample.n_classes)[sample.y],
-        sample.hypotheses,
-        sample.mean,
-        variance,
-        trust,
-        1 - np.square(sample.mean).sum(axis=1),
-    )

@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -39,11 +39,11 @@ class ErrorDifference:
     p_value: float  # two-sided, of no difference; not adjusted for other comparisons
     confidence_level: float
     p_value_fixed: float  # the same of these trainings, whatever others would give
-    #: Of the t distribution; None where it is the normal: trainings are fixed, or all alike.
+    #: Of the t distribution; None where it is the normal: one training of each, or all alike.
     degrees_of_freedom: float | None = None
     #: So many trainings of either would show a difference of this size with a probability of 80 %,
     #: at a level divided by the number of pairs compared. None where more than 100 would be needed
-    #: (more samples help), and where trainings are fixed.
+    #: (more samples help), and where there is one training of each.
     trainings_needed: int | None = None
 
 
@@ -53,7 +53,6 @@ def mean_corrected_error(
     bins: Sequence[ArrayLike],
     *,
     groups: ArrayLike | None = None,
-    trainings: Literal["random", "fixed"] = "random",
     confidence_level: float = 0.95,
     n_resamples: int = 499,
     random_state: int = 0,
@@ -67,7 +66,8 @@ def mean_corrected_error(
 
     Of several trainings of a method the mean stands for the error to be expected of a further
     one. Its variance is that of the bootstrap, with the same signs for all trainings, and what
-    the estimates of trainings vary beyond it; intervals are of a t distribution.
+    the estimates of trainings vary beyond it; intervals are of a t distribution. One training is
+    fixed: nothing shows what another one would give.
 
     Parameters
     ----------
@@ -78,9 +78,6 @@ def mean_corrected_error(
     groups : array-like of shape (n_samples,), optional
         As in :func:`corrected_epistemic_calibration_error`, the same in all tasks. The signs are
         then those of groups, each of its sum of residuals in a bin.
-    trainings : {"random", "fixed"}, default "random"
-        Whether the interval is of trainings such as these, or of the mean of these ones. One
-        training is always fixed: nothing shows what another one would give.
     confidence_level : float in (0, 1), default 0.95
     n_resamples : int >= 2
     random_state : int, default 0
@@ -114,18 +111,15 @@ def mean_corrected_error(
     Of three trainings that differ, the interval is of those to come.
 
     >>> runs = [[np.full(100, p)] for p in (0.2, 0.25, 0.3)]
-    >>> these, all_such = (
-    ...     metrics.mean_corrected_error([y], runs, [[bins]] * 3, trainings=trainings)
-    ...     for trainings in ("fixed", "random")
-    ... )
-    >>> all_such.standard_error > these.standard_error
+    >>> several = metrics.mean_corrected_error([y], runs, [[bins]] * 3)
+    >>> several.standard_error > alone.standard_error
     True
     """
     from scipy.stats import t as t_distribution
 
     level = check_fraction(confidence_level, name="confidence_level")
     n_resamples = check_positive_integer(n_resamples, name="n_resamples", minimum=2)
-    runs = _check_trainings(y_true, predictions, bins, trainings)
+    runs = _check_trainings(y_true, predictions, bins)
     tasks = list(itertools.chain.from_iterable(runs))
     n_samples = len(tasks[0][0])
     groups = groups_of_samples(groups, n_samples)
@@ -143,7 +137,7 @@ def mean_corrected_error(
     slope = max(0.0, noise - variance_at_zero) / truth if truth > 0 else 0.0
     spread = []
     n_runs = len(runs)
-    if trainings == "random" and n_runs > 1:
+    if n_runs > 1:
         of_runs = _variance_of_noise(at_truth.reshape(n_runs, -1, n_resamples).mean(axis=1))
         spread = [Spread(estimates.var(ddof=1), of_runs, 1 / n_runs, n_runs - 1)]
     variance, degrees_of_freedom = over_trainings(noise, spread)
@@ -186,7 +180,6 @@ def compare_mean_corrected_errors(
     bins: Mapping[str, Sequence[ArrayLike]],
     *,
     groups: ArrayLike | None = None,
-    trainings: Literal["random", "fixed"] = "random",
     confidence_level: float = 0.95,
     n_resamples: int = 1999,
     random_state: int = 0,
@@ -211,8 +204,6 @@ def compare_mean_corrected_errors(
         those of other methods; where they share what makes them err alike, such as an encoder,
         p-values are too large. Where one method has a single training, its variance over
         trainings is taken to be that of the other; where both have, trainings are fixed.
-    trainings : {"random", "fixed"}, default "random"
-        Whether methods are compared, or the means of these trainings.
     groups, confidence_level, n_resamples, random_state
         As in :func:`mean_corrected_error`.
 
@@ -248,7 +239,7 @@ def compare_mean_corrected_errors(
         )
     found = {}
     for method in predictions:
-        runs = _check_trainings(y_true, predictions[method], bins[method], trainings)
+        runs = _check_trainings(y_true, predictions[method], bins[method])
         n_samples = len(runs[0][0][0])
         of_samples = groups_of_samples(groups, n_samples)
         models = [_WildTask(*task, of_samples) for run in runs for task in run]
@@ -261,9 +252,7 @@ def compare_mean_corrected_errors(
         found[method] = _Method(estimates.mean(axis=1), *wild.mean(axis=1), *wild)
     pairs = list(itertools.combinations(predictions, 2))
     return {
-        (first, second): _difference(
-            found[first], found[second], level, random=trainings == "random", n_pairs=len(pairs)
-        )
+        (first, second): _difference(found[first], found[second], level, n_pairs=len(pairs))
         for first, second in pairs
     }
 
@@ -284,9 +273,7 @@ class _Method(NamedTuple):
         return Spread(self.estimates.var(ddof=1), noise, 1 / n + n_alone, n - 1)
 
 
-def _difference(
-    first: _Method, second: _Method, level: float, *, random: bool, n_pairs: int
-) -> ErrorDifference:
+def _difference(first: _Method, second: _Method, level: float, *, n_pairs: int) -> ErrorDifference:
     from scipy.stats import t as t_distribution
 
     estimate = float(first.estimates.mean() - second.estimates.mean())
@@ -295,7 +282,7 @@ def _difference(
         (first.at_zero - second.at_zero).var(ddof=1),
     )
     several = [method for method in (first, second) if len(method.estimates) > 1]
-    spread = [method.spread(n_alone=2 - len(several)) for method in several if random]
+    spread = [method.spread(n_alone=2 - len(several)) for method in several]
     variance, degrees_of_freedom = over_trainings(noise, spread)
 
     def p_value(variance: float, degrees_of_freedom: float) -> float:
@@ -343,11 +330,8 @@ def _check_trainings(
     y_true: Sequence[ArrayLike],
     predictions: Sequence[ArrayLike],
     bins: Sequence[ArrayLike],
-    trainings: str,
 ) -> list[list[_Task]]:
     """Return labels, predictions and bins of every task of every training."""
-    if trainings not in ("random", "fixed"):
-        raise ValueError(f"trainings must be 'random' or 'fixed', got {trainings!r}")
     if len(predictions) and len(predictions[0]) and np.ndim(predictions[0][0]) == 0:
         return [_check_tasks(y_true, predictions, bins)]
     if len(predictions) != len(bins):

@@ -23,7 +23,6 @@ _NO_CHANGE = (1.0, 0.0, 0.0, 0.0)
 
 #: What hypotheses of exactly 0, or 1 less it, count as, unless others are nearer to them.
 _CLIP = 1e-4
-_N_FOLDS = 5
 #: Inputs with a positive label, and with a negative one, of which fewer change nothing.
 _MIN_COUNT = 10
 
@@ -278,7 +277,7 @@ def _is_better(
     moments_in_order = mean[by_counts], variance[by_counts]
     order = by_counts[canonical_order(hypotheses[by_counts], *moments_in_order)]
     gain = -_log_likelihood(positive, labels, mean)
-    for train, test in folds(len(labels), _N_FOLDS, 0, order=order):
+    for train, test in folds(len(labels), 0, order=order):
         parameters = _fit(positive[train], labels[train], logits[train], start=fitted)
         after, _ = _mean_and_slope(logits[test], _change(logits[test], parameters))
         gain[test] += _log_likelihood(positive[test], labels[test], after)
