@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -12,7 +11,7 @@ from epistemic_calibration.metrics._classes import ClassSample
 from epistemic_calibration.metrics._groups import GroupedBins, form_of_pairs, group_sums
 from epistemic_calibration.metrics._interval import smallest_detectable
 from epistemic_calibration.metrics._within_bins import NO_GAIN, Gain
-from epistemic_calibration.metrics.calibration_tests import HypothesisTest
+from epistemic_calibration.metrics.calibration_tests import HypothesisTest, among
 from epistemic_calibration.metrics.corrected import CorrectedError, result_of_form
 
 #: Bins times classes whose products of pairs are kept in memory.
@@ -43,9 +42,12 @@ def canonical_over_bins(
     """Return the corrected canonical error of checked bins and groups, and what is seen in them."""
     if groups is not None:
         return _over_groups(sample, labels, groups, level, gain)
-    blocks = list(_blocks(sample, labels))
-    n_one_class = sum(len(y) for _, _, y in blocks if (y == y[0]).all())
-    parts = [_of_bin(*block, n_one_class) for block in blocks]
+    order = np.argsort(labels, kind="stable")
+    members = np.split(order, np.flatnonzero(np.diff(labels[order])) + 1)
+    members = [index for index in members if len(index) > 1]
+    error, mean, y = sample.error(), sample.mean, sample.y
+    n_one_class = sum(len(index) for index in members if (y[index] == y[index[0]]).all())
+    parts = [_of_bin(error[index], mean[index], y[index], n_one_class) for index in members]
     if not parts:
         raise ValueError("every sample is alone in its bin: use fewer bins")
     b = _Bin(*(np.array(column) for column in zip(*parts, strict=True)))
@@ -82,17 +84,6 @@ def _detectable(sample: ClassSample, labels: np.ndarray, level: float, *cumulant
     variance, third, slope = cumulants
     top = sample.mean.max(axis=1)
     return 2 * smallest_detectable(variance / 4, third / 8, slope / 2, top, labels, level)
-
-
-def _blocks(
-    sample: ClassSample, labels: np.ndarray
-) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
-    """Yield errors, means and labels of the samples of every bin of two or more."""
-    order = np.argsort(labels, kind="stable")
-    error = sample.error()
-    for index in np.split(order, np.flatnonzero(np.diff(labels[order])) + 1):
-        if len(index) > 1:
-            yield error[index], sample.mean[index], sample.y[index]
 
 
 def _of_bin(error: np.ndarray, mean: np.ndarray, y: np.ndarray, n_one_class: int) -> _Bin:
@@ -146,6 +137,13 @@ def _at_least_hidden(
     return hidden if np.trace(hidden) > np.trace(seen) else seen
 
 
+def _tasks(sample: ClassSample, labels: np.ndarray, groups: np.ndarray) -> list[GroupedBins]:
+    return [
+        GroupedBins((sample.y == c).astype(np.float64), sample.mean[:, c], labels, groups)
+        for c in range(sample.n_classes)
+    ]
+
+
 def _over_groups(
     sample: ClassSample, labels: np.ndarray, groups: np.ndarray, level: float, gain: Gain
 ) -> CorrectedError:
@@ -162,10 +160,7 @@ def _over_groups(
             f"groups of {sample.n_classes} classes take at most {_MAX_CELLS // sample.n_classes} "
             f"bins, got {n_bins}"
         )
-    classes = [
-        GroupedBins((sample.y == c).astype(np.float64), sample.mean[:, c], labels, groups)
-        for c in range(sample.n_classes)
-    ]
+    classes = _tasks(sample, labels, groups)
     b, n_classes = classes[0], sample.n_classes
     shares = b.w / b.pairs
     cells = b.of_bin, b.of_group, n_groups, len(b.n)
@@ -218,10 +213,7 @@ def canonical_flip_test(
     Labels of samples that are alone in their group are drawn from Categorical(Δ); of other
     groups, the errors of all bins and classes get a random sign.
     """
-    classes = [
-        GroupedBins((sample.y == c).astype(np.float64), sample.mean[:, c], labels, groups)
-        for c in range(sample.n_classes)
-    ]
+    classes = _tasks(sample, labels, groups)
     b = classes[0]
     sums = np.stack([task.sums for task in classes], axis=1)
     size = np.bincount(groups)
@@ -232,22 +224,30 @@ def canonical_flip_test(
     upper = np.cumsum(mean, axis=1)[:, :-1]
     weights = b.w / b.pairs
 
-    def statistic(cells: np.ndarray) -> float:
+    def of_cells(cells: np.ndarray) -> float:
         total = np.add.reduceat(cells, b.starts, axis=0)
         own = np.add.reduceat(np.einsum("kc,kc->k", cells, cells), b.starts)
         return float((np.einsum("uc,uc->u", total, total) - own) @ weights)
 
-    seen = statistic(sums)
-    generator = np.random.default_rng(seed)
-    n_larger = 0
-    for _ in range(n_resamples):
-        uniform = generator.random(len(size))[b.of_group]
+    def statistic(uniform: np.ndarray) -> float:
+        uniform = uniform[b.of_group]
         drawn = np.where(uniform < 0.5, 1.0, -1.0)[:, None] * sums
-        if len(alone):
-            drawn[alone] = -mean
-            drawn[alone, (uniform[alone, None] > upper).sum(axis=1)] += 1
-        n_larger += statistic(drawn) >= seen - 1e-12 * abs(seen)
-    return HypothesisTest(seen, (1 + n_larger) / (n_resamples + 1))
+        drawn[alone] = -mean
+        drawn[alone, (uniform[alone, None] > upper).sum(axis=1)] += 1
+        return of_cells(drawn)
+
+    seen = of_cells(sums)
+    least = seen - 1e-12 * abs(seen)
+    rows, columns = len(labels), len(size)
+    return among(
+        lambda sets: np.array([*map(statistic, sets)]),
+        seen,
+        least,
+        columns,
+        rows,
+        n_resamples,
+        seed,
+    )
 
 
 def canonical_redraw_test(
@@ -268,20 +268,27 @@ def canonical_redraw_test(
     squares = (np.einsum("nc,nc->n", mean, mean)[:, None] + 1 - 2 * mean) / divisor[position, None]
     cell, row = position * n_classes, np.arange(n_samples)
 
-    def statistic(drawn: np.ndarray) -> float:
+    def of_labels(drawn: np.ndarray) -> float:
         counts = np.bincount(cell + drawn, minlength=expected.size).reshape(expected.shape)
         sums = counts - expected
         of_bins = np.einsum("mc,mc->m", sums, sums)
         return float(of_bins @ (1 / divisor) - squares[row, drawn].sum())
 
-    seen = statistic(y)
+    seen = of_labels(y)
     # P(Y >= c) for c >= 1; two classes then are drawn as in the test of one.
     at_least = np.cumsum(mean[:, :0:-1], axis=1)[:, ::-1]
-    generator = np.random.default_rng(seed)
-    n_larger = 0
     # Equal labels must count as equal although sums are rounded, and terms cancel.
-    rounding = 1e-12 * max(abs(seen), float(squares[row, y].sum()))
-    for _ in range(n_resamples):
-        drawn = (generator.random(n_samples)[:, None] < at_least).sum(axis=1)
-        n_larger += statistic(drawn) >= seen - rounding
-    return HypothesisTest(seen, (1 + n_larger) / (n_resamples + 1))
+    least = seen - 1e-12 * max(abs(seen), float(squares[row, y].sum()))
+
+    def statistic(uniform: np.ndarray) -> float:
+        return of_labels((uniform[:, None] < at_least).sum(axis=1))
+
+    return among(
+        lambda sets: np.array([*map(statistic, sets)]),
+        seen,
+        least,
+        n_samples,
+        n_samples,
+        n_resamples,
+        seed,
+    )

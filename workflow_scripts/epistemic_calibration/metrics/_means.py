@@ -182,6 +182,10 @@ def ratio_of_means(
     return Estimate(ratio, standard_error, float(ends[0]), float(ends[1]), level)
 
 
+def _columns(matrix: csr_array) -> np.ndarray:
+    return np.asarray(matrix.sum(axis=0)).ravel()
+
+
 def squares_of_means(
     parts: Sequence[tuple[np.ndarray, np.ndarray, np.ndarray]], level: float
 ) -> CorrectedError:
@@ -198,13 +202,9 @@ def squares_of_means(
     labels = labels + np.repeat(offsets[:-1], [len(of_bin) for _, of_bin, _ in parts])
     n_groups, n_bins = int(groups.max()) + 1, int(offsets[-1])
     part = np.searchsorted(offsets, np.arange(n_bins), side="right") - 1
-
-    def columns(matrix: csr_array) -> np.ndarray:
-        return np.asarray(matrix.sum(axis=0)).ravel()
-
     counts = group_sums(1.0, labels, groups, n_groups, n_bins)
-    n, n_inside = columns(counts), columns(counts > 0)
-    pairs = np.where(n_inside > 1, n**2 - columns(counts.power(2)), 0)
+    n, n_inside = _columns(counts), _columns(counts > 0)
+    pairs = np.where(n_inside > 1, n**2 - _columns(counts.power(2)), 0)
     used = pairs > 0
     n_used = np.bincount(part, weights=n * used)
     if (n_used == 0).any():
@@ -213,9 +213,9 @@ def squares_of_means(
     shares = np.divide(weights, pairs, out=np.zeros_like(weights), where=used)
 
     sums = group_sums(values, labels, groups, n_groups, n_bins)
-    means = columns(sums) / n
+    means = _columns(sums) / n
     squares = np.divide(
-        columns(sums) ** 2 - columns(sums.power(2)), pairs, out=np.zeros_like(means), where=used
+        _columns(sums) ** 2 - _columns(sums.power(2)), pairs, out=np.zeros_like(means), where=used
     )
     estimate, plug_in = float(weights @ squares), float(weights @ means**2)
 
@@ -233,11 +233,10 @@ def squares_of_means(
         influence += counts @ ((means**2 - of_part[part]) * weights / n)
         return float(influence @ influence)
 
-    error = weights * np.maximum(squares, 0)
-    even = linear_variance(np.ones(n_bins))
-    slope = even
-    if error.sum() > 0:
-        slope = linear_variance(np.sign(means) * np.sqrt(np.maximum(squares, 0))) / error.sum()
+    slope = even = linear_variance(np.ones(n_bins))
+    error = float(weights @ np.maximum(squares, 0))
+    if error > 0:
+        slope = linear_variance(np.sign(means) * np.sqrt(np.maximum(squares, 0))) / error
     # Of bins that are few, or unequal, the estimate is skewed where there is no error.
     critical = chi_square_quantile(level, skewness_of(third_cumulant, variance_at_zero))
     return result_of_form(

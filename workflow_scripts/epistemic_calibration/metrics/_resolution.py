@@ -14,21 +14,11 @@ import numpy as np
 from epistemic_calibration.metrics._bins import Bins
 from epistemic_calibration.metrics._interval import chi_square_quantile, skewness_of
 from epistemic_calibration.metrics._sample import Sample
-from epistemic_calibration.metrics.binning import coarse_bins
 
 #: Samples in a bin, on average, of the finest bins.
 _LEAST = 8
 #: Probability of leaving the first bins where finer ones see no more.
 _ALPHA = 0.01
-
-
-def resolved_bins(sample: Sample, n_bins: int, seed: int) -> tuple[np.ndarray, np.ndarray, int]:
-    """Return coarse and fine nested bins, or finer ones, and how many of these were looked at.
-
-    The number is 0 where the bins are those of ``n_bins``.
-    """
-    fine = sample.bins(n_bins=n_bins, binning="nested", random_state=seed)
-    return refined(sample, coarse_bins(sample.mean, n_bins), fine)
 
 
 def refined(
@@ -37,7 +27,10 @@ def refined(
     fine: np.ndarray,
     others: Sequence[tuple[np.ndarray, np.ndarray]] = (),
 ) -> tuple[np.ndarray, np.ndarray, int]:
-    """Return the same of any coarse and fine bins, finer ones, and others."""
+    """Return coarse and fine bins, finer ones or others, and how many were looked at.
+
+    The number is 0 where the bins are the first ones.
+    """
     finer = [*finer_bins(sample.mean, sample.variance, coarse, fine), *others]
     chosen = resolved(sample.y, sample.mean, [(coarse, fine), *finer])
     return (*finer[chosen - 1], len(finer)) if chosen else (coarse, fine, 0)

@@ -41,15 +41,8 @@ def over_trainings(noise: float, spread: Sequence[Spread]) -> tuple[float, float
 def found_with(n: np.ndarray, level: float, shared: float = 0.0, of_one: float = 2.0) -> np.ndarray:
     """Return the difference that n trainings of each of two methods show with `POWER`.
 
-    Parameters
-    ----------
-    n : ndarray of int >= 2
-    level : float
-    shared : float
-        Variance of the difference that stays however many trainings there are.
-    of_one : float
-        Variance over trainings of both methods together; by default differences are in standard
-        deviations over trainings of one.
+    ``shared`` is the variance that stays however many trainings there are, ``of_one`` that over
+    trainings of both methods; by default differences are in standard deviations of one.
     """
     from scipy.stats import t as t_distribution
 

@@ -138,7 +138,11 @@ class Rows:
             options = {"n_bins": n_bins, "random_state": random_state}
             labels = nested_bins(self.hypotheses, self.mean, self.order, **options)[1]
         elif binning == "quantile":
-            labels = _mean_and_spread_quantiles(*self._moments, n_bins)
+            n_per_axis = max(1, round(np.sqrt(n_bins)))
+            labels = n_per_axis * quantile_bins(self.mean, n_per_axis)
+            for k in np.unique(labels):
+                inside = labels == k
+                labels[inside] += quantile_bins(np.sqrt(self.variance[inside]), n_per_axis)
         elif binning == "grid":
             labels = group_equal_rows(equal_width_bins(self.hypotheses, n_bins))
         else:
@@ -193,8 +197,7 @@ def canonical_order(
 ) -> np.ndarray:
     """Return an order of the samples that does not depend on the one they are given in.
 
-    It is that of mean, variance and row, from the end at which most means are, so that it is
-    also the same for 1 − h; rows are compared as sets if ``exchangeable``. K-means and folds
+    It is also the same for 1 − h; rows are compared as sets if ``exchangeable``. K-means and folds
     follow it, for their seeds stand for positions.
     """
     flipped = _most_are_high(mean)
@@ -227,12 +230,7 @@ def repeated_means(mean: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def coarse_bins(mean: np.ndarray, n_bins: int) -> np.ndarray:
-    """Return the coarse bins, of the row mean, that `nested_bins` divides.
-
-    A mean that repeats often (see `repeated_means`) is a bin of its own: there, rows tell
-    nothing of the mean. All other bins hold the same sum of sqrt(Δ(1 − Δ)): where most means
-    are nearly certain, those that are not need bins, for there the labels vary.
-    """
+    """Return the coarse bins, of the row mean, that `nested_bins` divides (see `assign_bins`)."""
     if _most_are_high(mean):
         mean = 1 - mean
     n_shapes = _n_shapes(n_bins)
@@ -252,10 +250,7 @@ def coarse_bins(mean: np.ndarray, n_bins: int) -> np.ndarray:
 def _bins_of_equal_mass(
     labels: np.ndarray, mean: np.ndarray, n_bins: int, least: int
 ) -> np.ndarray:
-    """Return bins of equal sums of sqrt(Δ(1 − Δ)), each of ``least`` samples if there are as many.
-
-    Equal ``labels`` share a bin.
-    """
+    """Return bins of equal sums of sqrt(Δ(1 − Δ)) and ``least`` samples; equal labels share one."""
     # Predictions of exactly 0 or 1 have no mass but must have a place.
     mass = np.bincount(labels, weights=np.sqrt(mean * (1 - mean)) + 1e-12)
     middle = (np.cumsum(mass) - mass / 2) / mass.sum()
@@ -289,12 +284,7 @@ def nested_bins(
     n_bins: int,
     random_state: int,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return coarse bins of the row means and, within them, fine bins of spread and shape.
-
-    ``order`` is the `canonical_order` of the samples.
-
-    No fine bin holds one sample only, unless its coarse bin does.
-    """
+    """Return coarse bins of the row means and, within them, fine bins of two samples or more."""
     n_shapes = _n_shapes(n_bins)
     coarse = coarse_bins(mean, n_bins)
     fine = np.empty(len(mean), dtype=np.intp)
@@ -304,15 +294,11 @@ def nested_bins(
     def shapes_of(samples: np.ndarray) -> np.ndarray:
         rows = _rows(hypotheses, samples, in_order=True)
         rows -= mean[samples, None]
-        return rows
-
-    def rounded_shapes_of(samples: np.ndarray) -> np.ndarray:
         # Constant rows that differ by the rounding of their mean are one shape.
-        rows = shapes_of(samples)
         return np.round(rows, 12, out=rows)
 
     for inside in np.split(order, np.flatnonzero(np.diff(coarse[order])) + 1):
-        labels = _kmeans(rounded_shapes_of, inside, n_shapes, random_state)
+        labels = _kmeans(shapes_of, inside, n_shapes, random_state)
         if (np.bincount(labels) == 1).any():
             labels = merge_singletons(shapes_of(inside), labels)
         fine[inside] = coarse[inside] * n_shapes + labels
@@ -343,26 +329,13 @@ def merge_singletons(rows: np.ndarray, labels: np.ndarray) -> np.ndarray:
     return merged
 
 
-def _mean_and_spread_quantiles(mean: np.ndarray, variance: np.ndarray, n_bins: int) -> np.ndarray:
-    n_per_axis = max(1, round(np.sqrt(n_bins)))
-    by_mean = quantile_bins(mean, n_per_axis)
-    labels = np.empty(len(mean), dtype=np.intp)
-    for k in np.unique(by_mean):
-        inside = by_mean == k
-        labels[inside] = k * n_per_axis + quantile_bins(np.sqrt(variance[inside]), n_per_axis)
-    return labels
-
-
 def _kmeans(
     rows_of: Callable[[np.ndarray], np.ndarray],
     samples: np.ndarray,
     n_bins: int,
     random_state: int,
 ) -> np.ndarray:
-    """Return the bin of every one of ``samples``, whose rows ``rows_of`` returns in float64.
-
-    Of many samples the rows are in memory all at once only where few of them differ.
-    """
+    """Return the bin of every one of ``samples``, whose rows ``rows_of`` returns in float64."""
     from sklearn import config_context
     from sklearn.cluster import KMeans
     from sklearn.exceptions import ConvergenceWarning

@@ -214,7 +214,7 @@ def epistemic_independence_test(
         return _score_statistic(permuted, residual, squares, centre)[0]
 
     seen = float(seen)
-    return _among(statistic, seen, seen * (1 - 1e-9), len(y), len(y), n_resamples, random_state)
+    return among(statistic, seen, seen * (1 - 1e-9), len(y), len(y), n_resamples, random_state)
 
 
 def _score_statistic(
@@ -268,7 +268,7 @@ def holm_correction(p_values: ArrayLike) -> np.ndarray:
     return result
 
 
-def _among(
+def among(
     statistic: Callable[[np.ndarray], np.ndarray],
     seen: float,
     least: float,
@@ -307,7 +307,7 @@ def _calibration_test(
         return (b.of_bins(cells) ** 2 - b.of_bins(cells**2)) @ (b.w / b.pairs)
 
     least = seen - 1e-12 * abs(seen)
-    return _among(statistic, seen, least, len(size), len(labels), n_resamples, seed)
+    return among(statistic, seen, least, len(size), len(labels), n_resamples, seed)
 
 
 def _redraw_test(
@@ -334,4 +334,4 @@ def _redraw_test(
     # Equal labels must count as equal although sums are rounded, and terms cancel.
     least = seen - 1e-12 * max(abs(seen), float(n.max()))
     size = len(order)
-    return _among(lambda u: statistic(u < mean), seen, least, size, size, n_resamples, seed)
+    return among(lambda u: statistic(u < mean), seen, least, size, size, n_resamples, seed)

@@ -27,7 +27,7 @@ from epistemic_calibration.metrics._interval import (
     skewness_of,
     smallest_detectable,
 )
-from epistemic_calibration.metrics._resolution import resolved_bins
+from epistemic_calibration.metrics._resolution import refined
 from epistemic_calibration.metrics._sample import Sample, as_sample
 from epistemic_calibration.metrics._validation import check_fraction, check_positive_integer
 from epistemic_calibration.metrics.binning import Binning, coarse_bins
@@ -254,10 +254,9 @@ def _nested(
     """Return coarse and fine bins, and how many finer ones they were chosen from, if any."""
     if given is None and groups is not None:
         return (*nested_bins_of_groups(sample, groups, n_bins, seed), 0)
-    if given is None and adaptive:
-        return resolved_bins(sample, n_bins, seed)
     fine = sample.bins(n_bins=n_bins, binning="nested", random_state=seed, given=given)
-    return coarse_bins(sample.mean, n_bins), fine, 0
+    coarse = coarse_bins(sample.mean, n_bins)
+    return refined(sample, coarse, fine) if given is None and adaptive else (coarse, fine, 0)
 
 
 def corrected_of_choice(

@@ -154,7 +154,7 @@ def decompose_eece(
         raise ValueError(f"binning must be one of {get_args(Binning)}, got {binning!r}")
     labels = sample.bins(n_bins=n_bins, binning=binning, random_state=random_state, given=bins)
     y, mean, hypotheses = sample.y, sample.mean, sample.hypotheses
-    n_samples, n_hypotheses = hypotheses.shape
+    n_hypotheses = hypotheses.shape[1]
     in_order = binning in ("sorted_kmeans", "nested")
     count, order = np.bincount(labels), np.argsort(labels, kind="stable")
 
@@ -171,17 +171,16 @@ def decompose_eece(
         centres[of_bin[starts]] += np.add.reduceat(rows, starts, axis=0)
     confidences /= count[:, None]
     centres /= count[:, None]
-    squares = np.empty(n_samples)
+    squares = np.empty(len(y))
     for index, rows in _blocks(hypotheses, order, in_order):
         rows -= mean[index, None]
         rows -= centres[labels[index]]
         squares[index] = np.einsum("nj,nj->n", rows, rows)
 
-    accuracy = in_bins(y)
-    gaps = accuracy[:, None] - confidences
+    gaps = in_bins(y)[:, None] - confidences
     statistics = BinStatistics(
         count=count,
-        accuracy=accuracy,
+        accuracy=in_bins(y),
         confidence=in_bins(mean),
         trust=in_bins(sample.uncertainty),
         variance=in_bins(sample.variance),
@@ -190,15 +189,13 @@ def decompose_eece(
         gap=np.einsum("mj,mj->m", gaps, gaps) / n_hypotheses - in_bins(sample.uncertainty),
     )
 
-    def total(values: np.ndarray) -> float:
-        return float(np.average(values, weights=count))
-
+    weights = count / len(y)
     return EECEParts(
-        eece=total(np.abs(statistics.gap)),
-        calibration=total(statistics.calibration),
-        dispersion=total(statistics.dispersion),
-        reporting=total(statistics.variance - statistics.trust),
-        noise_floor=float(in_bins(mean * (1 - mean)).sum() / n_samples),
+        eece=float(weights @ np.abs(statistics.gap)),
+        calibration=float(weights @ statistics.calibration),
+        dispersion=float(weights @ statistics.dispersion),
+        reporting=float(weights @ (statistics.variance - statistics.trust)),
+        noise_floor=float(in_bins(mean * (1 - mean)).sum() / len(y)),
         bins=statistics,
     )
 

@@ -143,7 +143,10 @@ def _row_features(sample: Sample, order: np.ndarray) -> np.ndarray:
     relative = np.divide(spread, largest, out=np.zeros_like(spread), where=largest > 0)
     deviation = relative.std()
     scaled = (relative - relative.mean()) / deviation if deviation > 1e-9 else 0 * relative
-    cubes = _third_moment(sample.hypotheses, sample.mean)
+    cubes = np.empty_like(spread)
+    for block in row_blocks(sample.hypotheses):
+        rows = sample.hypotheses[block].astype(np.float64) - sample.mean[block, None]
+        cubes[block] = np.einsum("nj,nj->n", rows * rows, rows) / rows.shape[1]
     skewness = np.divide(cubes, spread**3, out=np.zeros_like(cubes), where=spread > 1e-9)
     # Fewer coefficients, a tighter bound.
     basis = spline_basis(sample.mean, n_knots=6)
@@ -151,11 +154,3 @@ def _row_features(sample: Sample, order: np.ndarray) -> np.ndarray:
         [np.ones_like(scaled), scaled, scaled**2 - 1, np.clip(skewness, -3, 3)], axis=1
     )
     return (shapes[order, :, None] * basis[order, None, :]).reshape(len(basis), -1)
-
-
-def _third_moment(hypotheses: np.ndarray, mean: np.ndarray) -> np.ndarray:
-    moment = np.empty(len(mean))
-    for block in row_blocks(hypotheses):
-        rows = hypotheses[block].astype(np.float64) - mean[block, None]
-        moment[block] = np.einsum("nj,nj->n", rows * rows, rows) / rows.shape[1]
-    return moment

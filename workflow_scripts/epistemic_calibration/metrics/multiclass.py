@@ -97,37 +97,18 @@ def top_label_task(
         share = np.round(n_bins * of_class / of_class.sum()).astype(int)
         most = np.maximum(np.minimum(n_bins, of_class // 20), np.minimum(8, of_class // 10))
         share = np.maximum(np.maximum(share, np.minimum(n_bins, most)), 1)
-        labels = _bins_of_predicted(rows[first], predicted[first], share, binning, random_state)[
-            copy
-        ]
+        inputs, of_input = rows[first], predicted[first]
+        labels = np.empty(len(inputs), dtype=np.intp)
+        for c in np.unique(of_input):
+            inside = of_input == c
+            labels[inside] = assign_bins(
+                inputs[inside], n_bins=int(share[c]), binning=binning, random_state=random_state
+            )
+        labels = labels[copy]
     else:
         labels = check_bins(bins, n_samples=n_samples)
     labels = np.unique(predicted * (labels.max() + 1) + labels, return_inverse=True)[1]
     return TopLabelTask((sample.y == predicted).astype(np.intp), rows, predicted, labels)
-
-
-def _bins_of_predicted(
-    rows: np.ndarray, predicted: np.ndarray, n_bins: np.ndarray, binning: Binning, seed: int
-) -> np.ndarray:
-    """Return bins within each predicted class, which has its own number of them."""
-    labels = np.empty(len(rows), dtype=np.intp)
-    for c in np.unique(predicted):
-        inside = predicted == c
-        labels[inside] = assign_bins(
-            rows[inside], n_bins=int(n_bins[c]), binning=binning, random_state=seed
-        )
-    return np.unique(predicted * (labels.max() + 1) + labels, return_inverse=True)[1]
-
-
-def _resolved_top_label(task: TopLabelTask, n_bins: int, level: float, seed: int) -> CorrectedError:
-    """Return the error over the bins of a task, or over others that see significantly more.
-
-    Others are finer ones, and those of all predicted classes together.
-    """
-    sample, predicted = Sample(task.y_true, task.hypotheses), task.predicted
-    together = sample.bins(n_bins=n_bins, binning="nested", random_state=seed)
-    _, labels, n_looked_at = refined(sample, predicted, task.bins, [(predicted, together)])
-    return corrected_of_choice(sample, labels, level, n_looked_at)
 
 
 def top_label_epistemic_calibration_error(
@@ -175,7 +156,11 @@ def top_label_epistemic_calibration_error(
     )
     level = check_fraction(confidence_level, name="confidence_level")
     if adaptive and bins is None and groups is None and binning == "nested":
-        return _resolved_top_label(task, n_bins, level, random_state)
+        sample = Sample(task.y_true, task.hypotheses)
+        together = sample.bins(n_bins=n_bins, binning="nested", random_state=random_state)
+        others = [(task.predicted, together)]
+        _, labels, n_looked_at = refined(sample, task.predicted, task.bins, others)
+        return corrected_of_choice(sample, labels, level, n_looked_at)
     return corrected_epistemic_calibration_error(
         task.y_true,
         task.hypotheses,

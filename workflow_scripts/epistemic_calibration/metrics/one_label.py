@@ -1,8 +1,4 @@
-"""What one label per input tells of the error that a method could avoid: bounds.
-
-The Brier score is E[(p* − Δ)²] + E[p*(1 − p*)], where p* = P(Y = 1 | x). With one label per input
-the two cannot be told apart, but the second is at most the Brier score of any predictor.
-"""
+"""What one label per input tells of the error that a method could avoid: bounds."""
 
 from __future__ import annotations
 
@@ -159,17 +155,8 @@ def mean_bounds_from_one_label(
 ) -> ReducibleErrorBounds:
     """Return bounds of the mean reducible error over tasks that share their inputs.
 
-    Parameters
-    ----------
-    y_true, prediction, reference, epistemic_uncertainty
-        One array a task, each as in :func:`bounds_from_one_label`.
-    n_hypotheses, groups, random_state, confidence_level
-        As there, for all tasks.
-
-    Raises
-    ------
-    ValueError
-        As there, or if the numbers of arrays or their lengths differ.
+    Parameters and errors as in :func:`bounds_from_one_label`, with one array a task of the first
+    three and of EU.
 
     See Also
     --------
@@ -191,12 +178,11 @@ def mean_bounds_from_one_label(
     """
     level = check_fraction(confidence_level, name="confidence_level")
     n_tasks = len(y_true)
-    given = {
-        "prediction": prediction,
-        "reference": reference,
-        "epistemic_uncertainty": epistemic_uncertainty,
-    }
-    for name, values in given.items():
+    for name, values in (
+        ("prediction", prediction),
+        ("reference", reference),
+        ("epistemic_uncertainty", epistemic_uncertainty),
+    ):
         if values is not None and len(values) != n_tasks:
             raise ValueError(f"{name} has {len(values)} tasks, y_true has {n_tasks}")
     if n_tasks == 0:

@@ -222,7 +222,13 @@ def rank_sample(
     labels = check_groups(groups, np.ones(len(wrong), dtype=bool))
     squared = None
     if counts is not None:
-        error, kept = _squared_errors(sample, counts)
+        # Unbiased estimates of (p* − Δ)², a mean over classes.
+        means = sample.mean.reshape(len(counts), -1)
+        errors = []
+        for of_class, centre in zip(counts.T[-means.shape[1] :], means.T, strict=True):
+            first, second, kept = label_moments(of_class, counts.sum(axis=1))
+            errors.append(squared_error(first, second, centre[kept]))
+        error = np.mean(errors, axis=0)
         if len(np.unique(labels[kept])) > 1:
             squared = rank_errors(
                 error, uncertainty[kept], doubt[kept], labels[kept], confidence_level
@@ -274,20 +280,6 @@ def uncertainty_of(hypotheses: np.ndarray, kind: Kind) -> np.ndarray:
         total = entr(rows.mean(axis=1)).sum(axis=1)
         found[block] = mean_entropy if kind == "expected_entropy" else total - mean_entropy
     return np.maximum(found, 0)
-
-
-def _squared_errors(
-    sample: Sample | ClassSample, counts: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return unbiased estimates of (p* − Δ)², a mean over classes, and which inputs have them."""
-    of_classes = isinstance(sample, ClassSample)
-    columns = range(counts.shape[1]) if of_classes else (1,)
-    errors = []
-    for c in columns:
-        first, second, kept = label_moments(counts[:, c], counts.sum(axis=1))
-        centre = (sample.mean[:, c] if of_classes else sample.mean)[kept]
-        errors.append(squared_error(first, second, centre))
-    return np.mean(errors, axis=0), kept
 
 
 def risk_coverage_curve(

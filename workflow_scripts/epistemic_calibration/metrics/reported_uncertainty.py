@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -85,11 +85,8 @@ def reported_uncertainty_error(
     confidence_level : float in (0, 1), default 0.95
         Of all intervals, which are about other inputs and labels of the same kind.
 
-    Raises
-    ------
-    ValueError
-        If labels are not 0 and 1, hypotheses are not in [0, 1], the uncertainty is not finite
-        and >= 0, lengths differ, the binning is unknown, or every sample is alone in its bin.
+    Errors as in :func:`corrected_epistemic_calibration_error`, and if the uncertainty is not finite
+    and >= 0.
 
     See Also
     --------
@@ -145,8 +142,7 @@ def reported_uncertainty_error(
     used = b.used[labels]
     index = (np.cumsum(b.used) - 1)[labels[used]]
     excess, error = excess[used], (sample.y - sample.mean)[used]
-    mean_excess = np.bincount(index, weights=excess) / b.n
-    gap = b.squared_error + mean_excess
+    gap = b.squared_error + np.bincount(index, weights=excess) / b.n
     root = np.sign(b.error) * np.sqrt(np.maximum(b.squared_error, 0))
     # Noise alone makes some squares positive: together they are as large as the estimate.
     positive = float(b.w @ root**2)
@@ -174,13 +170,7 @@ def reported_uncertainty_error(
         calibration=calibration,
         reporting=mean_of_groups(excess, np.arange(len(excess)), level),
         signed=signed,
-        lower=Estimate(
-            estimate=max(lower.estimate, 0.0),
-            standard_error=lower.standard_error,
-            ci_low=max(lower.ci_low, 0.0),
-            ci_high=max(lower.ci_high, 0.0),
-            confidence_level=level,
-        ),
+        lower=Estimate(*(max(value, 0.0) for value in astuple(lower)[:-1]), level),
         binned=float(b.w @ np.abs(gap)),
     )
 
