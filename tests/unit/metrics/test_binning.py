@@ -2,7 +2,6 @@ import warnings
 
 import numpy as np
 import pytest
-from scipy.stats import wasserstein_distance
 from sklearn.cluster import KMeans
 from threadpoolctl import threadpool_limits
 
@@ -33,12 +32,6 @@ def test_kmeans_is_that_of_scikit_learn():
     np.testing.assert_array_equal(
         metrics.assign_bins(hypotheses, n_bins=15, random_state=3)[order], expected.labels_
     )
-
-
-def test_sorted_rows_have_wasserstein_distance():
-    _, hypotheses = make(n=2, h=50)
-    gap = np.diff(np.sort(hypotheses, axis=1), axis=0)
-    assert np.abs(gap).mean() == pytest.approx(wasserstein_distance(*hypotheses))
 
 
 @pytest.mark.parametrize("binning", BINNINGS)
@@ -88,19 +81,6 @@ def test_quantile_bins_are_balanced_and_ordered_by_mean():
     assert spread[bins == 0].max() <= spread[bins == 1].min()
 
 
-def test_many_rows_are_assigned_to_centres_of_a_part(monkeypatch):
-    from epistemic_calibration.metrics import binning
-
-    _, hypotheses = make(n=500)
-    monkeypatch.setattr(binning, "MAX_KMEANS_ROWS", 100)
-    bins = metrics.assign_bins(hypotheses, n_bins=6)
-    np.testing.assert_array_equal(bins, metrics.assign_bins(hypotheses, n_bins=6))
-    # Every row is nearer to the mean of its own bin's rows, up to the 400 that came later.
-    centres = np.stack([hypotheses[bins == m].mean(axis=0) for m in range(6)])
-    nearest = ((hypotheses[:, None] - centres) ** 2).sum(axis=2).argmin(axis=1)
-    assert (nearest == bins).mean() > 0.9
-
-
 @pytest.mark.parametrize("binning", ["kmeans", "sorted_kmeans", "nested"])
 @pytest.mark.parametrize("n_rows", [5, 400])
 def test_blocks_of_rows_do_not_change_the_bins(binning, n_rows, monkeypatch):
@@ -114,14 +94,11 @@ def test_blocks_of_rows_do_not_change_the_bins(binning, n_rows, monkeypatch):
     assert np.array_equal(found, expected)
     if n_rows == 5:
         assert len(np.unique(found)) == 5
-
-
-def test_bins_do_not_depend_on_threads():
-    _, hypotheses = make(n=3000, h=20)
-    expected = metrics.assign_bins(hypotheses, n_bins=40)
-    for threads in (1, 2):
-        with threadpool_limits(threads):
-            np.testing.assert_array_equal(metrics.assign_bins(hypotheses, n_bins=40), expected)
+    elif binning == "kmeans":
+        # Most rows are nearest to the mean of their own bin, though a part has placed the centres.
+        centres = np.stack([hypotheses[found == m].mean(axis=0) for m in range(8)])
+        nearest = ((hypotheses[:, None] - centres) ** 2).sum(axis=2).argmin(axis=1)
+        assert (nearest == found).mean() > 0.8
 
 
 # --- Nested bins

@@ -50,18 +50,6 @@ def test_p_values_are_uniform_for_a_calibrated_predictor(test, predictor):
     assert kstest(p_values, "uniform").pvalue > 1e-3
 
 
-def test_independence_allows_a_miscalibrated_mean(predictor):
-    n_runs = 120
-    rejected = sum(
-        metrics.epistemic_independence_test(
-            *predictor(600, seed=k, mean_error=0.8)[:2], random_state=k
-        ).p_value
-        <= 0.05
-        for k in range(n_runs)
-    )
-    assert rejected <= binom.ppf(1 - 1e-3, n_runs, 0.05)
-
-
 @pytest.mark.parametrize("distortion", [1.0, 0.6])
 def test_independence_keeps_its_level_where_most_predictions_are_nearly_certain(distortion):
     n_runs, n = 120, 4000
@@ -155,8 +143,7 @@ def test_independence_does_not_depend_on_the_order_of_samples(n, predictor):
     order = np.random.default_rng(0).permutation(n)
     given = metrics.epistemic_independence_test(y, hypotheses)
     permuted = metrics.epistemic_independence_test(y[order], hypotheses[order])
-    assert permuted.statistic == pytest.approx(given.statistic, rel=1e-9)
-    assert permuted.p_value == pytest.approx(given.p_value, rel=1e-9)
+    assert vars(permuted) == pytest.approx(vars(given), rel=1e-9)
 
 
 def test_independence_uses_the_reported_uncertainty(predictor):

@@ -30,13 +30,6 @@ def eece_by_loops(y, hypotheses, bins, trust):
 # --- EECE and its parts
 
 
-def test_eece_by_hand():
-    # One bin: acc 1/2, conf 0.3 and 0.7, variances 0.01 and 0.09.
-    hypotheses = [[0.2, 0.4], [0.4, 1.0]]
-    value = metrics.expected_epistemic_calibration_error([0, 1], hypotheses, n_bins=1)
-    assert value == pytest.approx(abs(0.5 * (0.2**2 + 0.2**2) - 0.5 * (0.1**2 + 0.3**2)))
-
-
 @pytest.mark.parametrize("binning", BINNINGS)
 @pytest.mark.parametrize("reported", [False, True])
 def test_eece_agrees_with_loops(binning, reported):
@@ -52,14 +45,6 @@ def test_eece_agrees_with_loops(binning, reported):
     )
     rows = np.sort(hypotheses, axis=1) if binning in SORTED else hypotheses
     assert value == pytest.approx(eece_by_loops(y, rows, bins, trust), abs=1e-14)
-    again = metrics.expected_epistemic_calibration_error(
-        y,
-        hypotheses,
-        epistemic_uncertainty=trust if reported else None,
-        binning=binning,
-        bins=bins,
-    )
-    assert again == value
 
 
 def test_parts_of_bins_agree_with_numpy():
@@ -78,11 +63,10 @@ def test_parts_of_bins_agree_with_numpy():
         assert b.calibration[m] == pytest.approx((y[inside].mean() - rows.mean()) ** 2, abs=1e-15)
 
 
-@pytest.mark.parametrize("block", [1, 7, 64])
-def test_blocks_do_not_change_sums(monkeypatch, block):
+def test_blocks_do_not_change_sums(monkeypatch):
     y, hypotheses = make(h=4, n=101)
     expected = metrics.decompose_eece(y, hypotheses, n_bins=5)
-    monkeypatch.setattr(metrics._validation, "_ROW_BLOCK_SIZE", block)
+    monkeypatch.setattr(metrics._validation, "_ROW_BLOCK_SIZE", 7)
     found = metrics.decompose_eece(y, hypotheses, n_bins=5)
     for name in ("eece", "calibration", "dispersion"):
         assert getattr(found, name) == pytest.approx(getattr(expected, name), abs=1e-15)

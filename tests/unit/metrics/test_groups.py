@@ -203,24 +203,6 @@ def test_copies_do_not_pass_for_error(location):
     assert rejected["not given"] > 0.8 * n_runs
 
 
-# --- Several tasks
-
-
-def test_means_over_tasks_of_copies(predictor):
-    y, hypotheses, _ = predictor(400, mean_error=0.4)
-    bins = np.arange(400) % 10
-    once = one_task(y, hypotheses, bins, n_resamples=1999)
-    of_copy = np.repeat(np.arange(400), 3)
-    copied = one_task(
-        y[of_copy], hypotheses[of_copy], bins[of_copy], groups=of_copy, n_resamples=1999
-    )
-    assert copied.estimate == pytest.approx(once.estimate, abs=1e-15)
-    # Other signs: two standard deviations, each of 1999 draws.
-    tolerance = 4 * np.sqrt(2 / (2 * 1999))
-    assert copied.standard_error == pytest.approx(once.standard_error, rel=tolerance)
-    assert one_task(y, hypotheses, bins, groups=np.arange(400), n_resamples=1999) == once
-
-
 def test_the_interval_of_the_dependence_covers_with_groups_in_several_bins():
     """Labels of a group are one draw of its noise; the dependence is 0.05² by construction."""
     n_groups, n_runs, covered, estimates = 500, 200, 0, []

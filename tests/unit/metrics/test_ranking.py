@@ -95,14 +95,6 @@ def test_copies_in_groups_are_the_originals():
         assert a.ci_high - a.ci_low == pytest.approx(b.ci_high - b.ci_low, rel=0.05)
 
 
-def test_an_order_differs_from_itself_by_nothing():
-    rng = np.random.default_rng(3)
-    uncertainty = rng.random(300)
-    found = ranked(rng.random(300) < 0.1, uncertainty, 2 * uncertainty).difference
-    assert found.kept_error_90.estimate == found.augrc.estimate == found.aurc.estimate == 0
-    assert found.auroc_of_errors.ci_low == found.auroc_of_errors.ci_high == 0
-
-
 @pytest.mark.parametrize("n_errors", [0, 1, 50])
 def test_of_no_errors_one_and_nothing_else(n_errors):
     found = ranked(np.arange(50) < n_errors, np.random.default_rng(0).random(50))

@@ -161,14 +161,6 @@ def test_bins_are_those_of_assign_bins(binning, predictor):
         bins[0] = 1
 
 
-def test_given_bins_are_checked(predictor):
-    y, hypotheses, _ = predictor(4)
-    sample = metrics.Sample(y, hypotheses)
-    assert sample.bins(n_bins=2, binning="kmeans", given=[7, 7, 2, 9]).tolist() == [1, 1, 0, 2]
-    with pytest.raises(ValueError, match="bins has 1 samples"):
-        sample.bins(n_bins=2, binning="kmeans", given=[7])
-
-
 @pytest.mark.parametrize("function", OF_A_SAMPLE)
 def test_a_sample_stands_alone(function, predictor):
     y, hypotheses, _ = predictor(50)
