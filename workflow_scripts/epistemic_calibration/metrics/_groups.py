@@ -88,12 +88,9 @@ def form_of_pairs(sums: csr_array, shares: np.ndarray) -> tuple[np.ndarray, floa
 
 
 class GroupedBins:
-    """What the bins with two groups or more say about the error e = y − Δ.
+    """What the bins with two groups or more, ``used``, say about the error e = y − Δ.
 
     A cell is what a group has in a bin; without groups it is one sample, and all is as in `Bins`.
-
-    Arrays of bins have an entry for each of the bins that are ``used``; a ValueError says that none
-    is.
     """
 
     used: np.ndarray  # which bins have two groups or more

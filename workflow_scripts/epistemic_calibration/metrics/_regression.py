@@ -72,13 +72,8 @@ def less_block_means(values: np.ndarray, blocks: np.ndarray) -> np.ndarray:
 def ridge_coefficients(
     X: np.ndarray, y: np.ndarray, alphas: np.ndarray, *, held_out: slice = slice(0, 0)
 ) -> np.ndarray:
-    """Return the coefficients of the ridge regression of least leave-one-out error, no intercept.
-
-    It is fitted on the rows that are not ``held_out``.
-
-    It is what scikit-learn's ``RidgeCV`` finds, which multiplies all of ``X`` anew for each of
-    the ``alphas``; here all of them share the products with the eigenvectors.
-    """
+    """Return coefficients of the ridge regression of least leave-one-out error, no intercept."""
+    # scikit-learn's RidgeCV multiplies all of X anew for each alpha.
     parts = [
         (X[kept], y[kept]) for kept in (slice(0, held_out.start), slice(held_out.stop, len(X)))
     ]

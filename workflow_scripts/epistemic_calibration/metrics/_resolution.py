@@ -93,7 +93,7 @@ def resolved(
 ) -> int:
     """Return which coarse and fine bins to use: the first, unless others see significantly more.
 
-    Either may see more. The difference of two estimates is a quadratic form in the noise of the
+    The difference of two estimates is a quadratic form in the noise of the
     labels, whose law is taken as a χ² of the same variance and skewness; all of them are looked at
     (Bonferroni). Of those that see more, the one of largest estimate less its standard error is
     used (Laurent and Massart, 2000).

@@ -79,10 +79,7 @@ def within_label_correlation(
 def within_label_products(
     y_true: ArrayLike, prediction: ArrayLike, n_positive: ArrayLike, n_labels: ArrayLike
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return what each input adds to the correlation, and which inputs have labels.
-
-    For means over tasks, as `mean_within_label_correlation` takes them.
-    """
+    """Return what each input adds to the correlation, and which inputs have labels."""
     from scipy.stats import rankdata
 
     positive, labels = check_counts(n_positive, n_labels)
