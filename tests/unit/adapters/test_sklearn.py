@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.special import softmax
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.datasets import make_classification
 from sklearn.ensemble import (
@@ -128,6 +129,28 @@ def test_ensembles_are_found_in_pipelines_searches_and_frozen(data):
         found = hypotheses_of(model, X)
         assert found.shape == (300, 6, 3)
         np.testing.assert_allclose(found.mean(axis=1), model.predict_proba(X))
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_forests_of_lightgbm_and_xgboost_have_a_hypothesis_for_each_tree(n_classes):
+    lightgbm, xgboost = pytest.importorskip("lightgbm"), pytest.importorskip("xgboost")
+    X, y = make_classification(300, n_informative=5, n_classes=n_classes, random_state=0)
+    bagged = {"subsample": 0.6, "subsample_freq": 1, "n_estimators": 6, "verbose": -1}
+    for forest, leaves in (
+        (lightgbm.LGBMClassifier(boosting_type="rf", **bagged), {"pred_leaf": True}),
+        (xgboost.XGBRFClassifier(n_estimators=6), None),
+    ):
+        found = hypotheses_of(forest.fit(X, y), X)
+        found = np.stack([1 - found, found], axis=2) if n_classes == 2 else found
+        assert found.shape == (300, 6, n_classes)
+        # Their prediction is that of the mean logit, and a tree says the same in all of a leaf.
+        own = forest.predict_proba(X)
+        np.testing.assert_allclose(softmax(np.log(found).mean(axis=1), axis=1), own, atol=1e-5)
+        leaf = forest.predict_proba(X, **leaves) if leaves else forest.apply(X)
+        if n_classes == 2:
+            for j in range(6):
+                pairs = np.unique(np.stack([leaf[:, j], found[:, j, 1].round(5)], axis=1), axis=0)
+                assert len(pairs) == len(np.unique(leaf[:, j])) > 2
 
 
 def test_a_list_has_a_hypothesis_for_each(data):

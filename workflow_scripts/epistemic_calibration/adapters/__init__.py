@@ -40,11 +40,12 @@ def hypotheses_of(
     model : fitted model, or a list of them
         Scikit-learn's forests, ``BaggingClassifier``, soft ``VotingClassifier`` and
         ``CalibratedClassifierCV``, also at the end of a pipeline or in a search: a hypothesis is
-        what one member says. A list of fitted classifiers with ``predict_proba`` and
-        ``classes_``, or of PyTorch modules: one hypothesis each. One PyTorch module (also of
-        Keras 3 on it) whose passes differ: a hypothesis is a pass with dropout layers, and only
-        those, in training mode. A fitted ``laplace.Laplace``: a hypothesis is a draw of the
-        predictive.
+        what one member says. Random forests of LightGBM (``boosting_type="rf"``) and XGBoost
+        (``XGBRFClassifier``), whose prediction is the mean of logits: give `evaluate` their own
+        as ``prediction``. A list of fitted classifiers with ``predict_proba`` and ``classes_``,
+        or of PyTorch modules: one hypothesis each. One PyTorch module (also of Keras 3 on it)
+        whose passes differ: a hypothesis is a pass with dropout layers, and only those, in
+        training mode. A fitted ``laplace.Laplace``: a hypothesis is a draw of the predictive.
     X : array-like or tensor, samples on axis 0
         What the model takes. Of PyTorch also a dictionary of them, passed as keywords, or a
         ``Dataset`` or ``DataLoader`` without shuffling, of whose batches the first part is taken,

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
+from scipy.special import softmax
 from sklearn.base import BaseEstimator
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.ensemble import (
@@ -42,10 +43,14 @@ def from_model(
     """Return what the members of an ensemble say, and the classes."""
     model, X = _innermost(model, X)
     own = _predict_proba(model, X)
-    values = stack(list(_members(model, X)), n_hypotheses, name=name_of(model))
+    of_logits = _forest_of_logits(model)
+    values = stack(list((of_logits or _members)(model, X)), n_hypotheses, name=name_of(model))
     # The hypotheses must be what the prediction is made of: weights, and releases and subclasses
     # that combine their members otherwise, are seen here.
-    gap = np.abs(values.mean(axis=1) - own).max()
+    mean = values.mean(axis=1)
+    if of_logits is not None:
+        mean = softmax(np.log(np.maximum(values, 1e-30)).mean(axis=1), axis=1)
+    gap = np.abs(mean - own).max()
     if not gap <= _ROUNDING:
         raise ModelError(
             f"{name_of(model)}: the mean of its members differs from its own prediction by up to "
@@ -154,3 +159,32 @@ def _members(model: Any, X: Any) -> Iterator[np.ndarray]:
             f"give a list of several, fitted with other seeds or resamples, or a fitted "
             f"BaggingClassifier of it"
         )
+
+
+def _forest_of_logits(model: Any) -> Callable[[Any, Any], Iterator[np.ndarray]] | None:
+    """Return what reads a random forest of LightGBM or XGBoost, whose trees are means of logits."""
+    if getattr(model, "boosting_type", None) == "rf" and hasattr(model, "n_estimators_"):
+        return _trees_of_lightgbm
+    named = any(base.__name__ == "XGBRFClassifier" for base in type(model).__mro__)
+    return _trees_of_xgboost if named else None
+
+
+def _trees_of_lightgbm(model: Any, X: Any) -> Iterator[np.ndarray]:
+    for j in range(model.n_estimators_):
+        yield model.predict_proba(X, start_iteration=j, num_iteration=1)
+
+
+def _trees_of_xgboost(model: Any, X: Any) -> Iterator[np.ndarray]:
+    trees = model.get_booster().trees_to_dataframe()
+    value = trees[trees["Feature"] == "Leaf"].set_index(["Tree", "Node"])["Gain"]
+    leaves = model.apply(X).astype(int)
+    shares = np.stack([value.loc[t].loc[leaves[:, t]] for t in range(leaves.shape[1])], axis=1)
+    margin = model.predict(X, output_margin=True).reshape(len(leaves), -1)
+    # Of each class its trees, one after another; a leaf holds its share of the mean of them.
+    shares = shares.reshape(len(leaves), margin.shape[1], -1)
+    start, n_trees = margin - shares.sum(axis=2), shares.shape[2]
+    for j in range(n_trees):
+        logits = start + n_trees * shares[:, :, j]
+        if logits.shape[1] == 1:
+            logits = np.hstack([np.zeros_like(logits), logits])
+        yield softmax(logits.astype(np.float64), axis=1)
