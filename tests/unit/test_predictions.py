@@ -84,6 +84,10 @@ SURE = HYPOTHESES[:, :1] > 0.5
 COUNTS = RNG.binomial(9, HYPOTHESES[:, 0])
 OF_COUNTS = (RNG.random(200) < HYPOTHESES[:, 0]).astype(int)
 IN_NINE = {"y_true": OF_COUNTS, "n_labels": np.full(200, 9)}
+# Tables of three raters, some of whom said nothing: a column for each, or a row for each label.
+WIDE = pd.DataFrame((RNG.random((200, 3)) < P[:, None]) * 1.0).mask(RNG.random((200, 3)) < 0.1)
+LONG = pd.DataFrame(np.argwhere(WIDE.notna()), columns=["input", "rater"])
+LONG["label"] = WIDE.to_numpy()[WIDE.notna()]
 # Arguments, and words of the refusal.
 CASES = {
     "probabilities": ({}, ""),
@@ -271,6 +275,18 @@ def test_forms_of_hypotheses(hypotheses, tolerance):
     accepted(as_predictions(Y_TRUE, hypotheses), atol=tolerance)
 
 
+def test_tables_of_raters_are_counted_as_the_messages_say():
+    counts = [
+        np.stack([(raters == c).sum(axis=1) for c in (0, 1)], axis=1)
+        for raters in (WIDE, WIDE.to_numpy(), WIDE.astype("Int64"))
+    ]
+    counts.append(pd.crosstab(LONG.input, LONG.label))
+    for each in counts:
+        found = as_predictions(OF_COUNTS, HYPOTHESES, label_counts=each)
+        np.testing.assert_array_equal(found["n_positive"], WIDE.sum(axis=1))
+        np.testing.assert_array_equal(found["n_labels"], WIDE.notna().sum(axis=1))
+
+
 @pytest.mark.fault
 @pytest.mark.parametrize(
     ("changes", "words"),
@@ -299,7 +315,14 @@ def test_forms_of_hypotheses(hypotheses, tolerance):
         ({"hypotheses": HYPOTHESES.astype(str)}, "hypotheses holds text, such as '0."),
         ({"hypotheses": [[0.1, 0.2], [0.3]]}, "give a NumPy array with rows of equal length"),
         ({"hypotheses": np.log(HYPOTHESES)}, "If these are logarithms"),
-        ({"label_counts": np.where(HYPOTHESES > 0.9, np.nan, 1.0)}, "(raters == c).sum(axis=1)"),
+        ({"label_counts": WIDE}, "masked or missing values: of a column for each rater"),
+        ({"label_counts": WIDE.to_numpy()[:, :2]}, "(counted from 0); of a column for each rater"),
+        ({"label_counts": LONG}, "it must be (200, 2), how many labels of each class"),
+        (
+            {"label_counts": LONG},
+            "of a row for each label pandas.crosstab(table.input, table.label)",
+        ),
+        ({"label_counts": LONG.replace({"label": {0: "no", 1: "yes"}})}, "holds text, such as '0'"),
         ({"exchangeable": 1}, "exchangeable must be True or False"),
         ({"class_names": NAMES}, "class_names must be two"),
         ({"groups": np.arange(199)}, "groups has shape (199,), expected (200,)"),

@@ -263,7 +263,7 @@ def _probabilities(
     if outputs == "logits" and inside.all() and values.size >= _MIN_OUTPUTS:
         raise ModelError(
             f"outputs='logits', but all outputs of {name} lie in [0, 1]: say "
-            f"outputs='probabilities', or give evaluate() their softmax"
+            f"outputs='probabilities', or give evaluate() their expit or softmax"
         )
     if outputs is None:
         if one:

@@ -16,6 +16,12 @@ WEIGHTS = (
     "p=weight / weight.sum()), and give y_true[rows], hypotheses[rows] and groups=rows"
 )
 _LEAVE_OUT = "leave out the samples they belong to, in all arrays"
+#: From tables of labels to counts.
+RATERS = (
+    "of a column for each rater, also with gaps, give label_counts=numpy.stack([(raters == "
+    "c).sum(axis=1) for c in classes], axis=1), of a row for each label pandas.crosstab("
+    "table.input, table.label)"
+)
 _EXP = ". If these are logarithms of probabilities, give their numpy.exp"
 
 
@@ -54,7 +60,8 @@ def to_numpy(name: str, value: Any) -> np.ndarray:
             f"array with rows of equal length"
         ) from None
     if missing:
-        raise PredictionsError(f"{name} has {missing} masked or missing values: {_LEAVE_OUT}")
+        advice = RATERS if name in ("n_positive", "label_counts") else _LEAVE_OUT
+        raise PredictionsError(f"{name} has {missing} masked or missing values: {advice}")
     # bfloat16 of JAX and TensorFlow.
     if array.dtype.kind == "V" and array.dtype.names is None:
         array = array.astype(np.float32)
@@ -82,7 +89,8 @@ def to_numbers(name: str, value: Any) -> np.ndarray:
     array = to_numpy(name, value)
     if array.dtype.kind == "U":
         text = listed(array.ravel()[:1])
-        raise PredictionsError(f"{name} holds text, such as {text}: give numbers")
+        advice = RATERS if name == "label_counts" else "give numbers"
+        raise PredictionsError(f"{name} holds text, such as {text}: {advice}")
     if array.dtype.kind == "f":
         return array if array.itemsize >= 4 else array.astype(np.float32)
     return array.astype(np.float64)
@@ -116,6 +124,8 @@ def to_counts(name: str, value: Any) -> np.ndarray:
         advice = ""
         if name == "n_positive" and np.all((values >= 0) & (values <= 1)):
             advice = "; of fractions give numpy.rint(fraction * n_labels)"
+        elif np.isnan(values).any():
+            advice = f"; {RATERS}"
         raise PredictionsError(
             f"{name} must be integers >= 0, got {values[wrong][0]:g} for sample "
             f"{np.argwhere(wrong)[0][0]} (counted from 0){advice}"

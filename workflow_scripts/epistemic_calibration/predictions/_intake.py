@@ -15,6 +15,7 @@ from epistemic_calibration.metrics._classes import check_class_hypotheses
 from epistemic_calibration.metrics._label_counts import check_counts
 from epistemic_calibration.predictions import _checks
 from epistemic_calibration.predictions._arrays import (
+    RATERS,
     WEIGHTS,
     PredictionsError,
     label_vector,
@@ -343,8 +344,7 @@ def _label_counts(given: dict[str, Any], n_samples: int, n_classes: int) -> np.n
             raise PredictionsError(
                 f"label_counts has shape {counts.shape}; it must be ({n_samples}, {n_classes}), "
                 f"how many labels of each class every sample has, in place of n_positive and "
-                f"n_labels. Of a column for each rater, give numpy.stack([(raters == c).sum(axis=1)"
-                f" for c in range({n_classes})], axis=1)"
+                f"n_labels; {RATERS}"
             )
         return to_counts("label_counts", counts)
     if not named:
