@@ -122,7 +122,8 @@ def _score(project, config, hypotheses, y_true):
             "compared": "results/compared.npz",
         }
         options = [word for name, path in paths.items() for word in (f"--{name}", path)]
-        return measure([sys.executable, "workflow_scripts/stages/scores.py", *options], cwd=project)
+        runner = [sys.executable, "-m", "epistemic_calibration.workflow.run"]
+        return measure([*runner, "workflow_scripts/stages/scores.py", *options], cwd=project)
 
 
 def planning(config, args, folder):

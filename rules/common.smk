@@ -70,9 +70,10 @@ PYTHON = "python" if workflow.deployment_settings.deployment_method else shlex.q
 def command(stage, options):
     """The command that runs a stage on the spec of its job; what it prints is the job's log."""
     scripts = shlex.quote(os.path.relpath(Path(workflow.basedir) / "workflow_scripts"))
-    # Only the package can be imported from here (-P), so that no stage stands in for a user's module.
+    # Nothing in the working folder (-P) stands in for a module of the package or of a library.
     return (
-        f"PYTHONPATH={scripts} {PYTHON} -P {scripts}/stages/{stage}"
+        f"PYTHONPATH={scripts} {PYTHON} -P -m epistemic_calibration.workflow.run"
+        f" {scripts}/stages/{stage}"
         f" --spec {{input.spec:q}} {options} > {{log:q}} 2>&1"
     )
 

@@ -23,15 +23,9 @@ from epistemic_calibration.workflow.sources import SCRIPTS, STAGES, source_hashe
 SCRIPT = """\
 \"\"\"Copy a number, scaled.\"\"\"
 import os
-from dataclasses import dataclass
 from pathlib import Path
 
 from epistemic_calibration.workflow.stage import Needs, Stage, logger
-
-
-@dataclass(frozen=True, kw_only=True)
-class Settings:
-    factor: float
 
 
 def step(job):
@@ -43,10 +37,7 @@ def step(job):
     {line}
 
 
-STAGE = Stage(Settings, None, step, inputs=("number", "more*"), outputs=("scaled",))
-
-if __name__ == "__main__":
-    STAGE.run()
+STAGE = Stage(None, step, inputs=("number", "more*"), outputs=("scaled",))
 """
 BEFORE, UPSTREAM = "images/digits", "c" * 64
 JOB, INPUT, OUTPUT = "scale/digits", "results/number.txt", "results/scaled"
@@ -78,7 +69,8 @@ class Folder:
 
     def run(self, spec, *arguments):
         write_text(spec_path(JOB), canonical_json(spec))
-        command = [sys.executable, "scale.py", "--spec", spec_path(JOB)]
+        module = "epistemic_calibration.workflow.run"
+        command = [sys.executable, "-m", module, "scale.py", "--spec", spec_path(JOB)]
         # As a rule does it.
         with Path("log.txt").open("wb") as log:
             return subprocess.run(

@@ -1,6 +1,5 @@
 """What the steps of the stages do, called as a job calls them, on small arrays."""
 
-import json
 import shutil
 import sys
 from pathlib import Path
@@ -62,7 +61,7 @@ SCORES = {
 
 
 def run(stage, settings, inputs=None, outputs=None, where=WHERE):
-    made = stages()[stage].settings(**settings)
+    made = SimpleNamespace(**settings)
     spec = {"stage": stage, "where": where, "settings": settings}
     namespaces = (SimpleNamespace(**(given or {})) for given in (inputs, outputs))
     stages()[stage].step(Job(made, *namespaces, where, spec))

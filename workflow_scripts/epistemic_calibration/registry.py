@@ -56,9 +56,9 @@ def module_path(package: str, name: str) -> Path:
     return Path(importlib.import_module(package).__file__).parent / f"{name}.py"
 
 
-def registered_files(package: str) -> list[Path]:
-    """Return the files of all names that a package registers."""
-    return [module_path(package, name) for name in available(package)]
+def registered_files(*packages: str) -> list[Path]:
+    """Return the files of all names that packages register."""
+    return [module_path(package, name) for package in packages for name in available(package)]
 
 
 def only_class(module: ModuleType, base: type, name: str | None = None) -> type[Any]:

@@ -1,26 +1,16 @@
 """Bound the error of every method of a data set from one label per input, beside the best."""
 
-from dataclasses import dataclass
-from typing import Any
-
+from epistemic_calibration.registry import registered_files
 from epistemic_calibration.workflow.stage import Needs, Stage
 
 
-@dataclass(frozen=True, kw_only=True)
-class Settings:
-    tasks: list[str]
-    scores: dict[str, Any]
-
-
 def needs(plan, dataset, seed):
-    from epistemic_calibration.registry import registered_files
-
     compared = plan.scores_of(dataset, [int(seed)])
     return Needs(
-        Settings(
-            tasks=list(plan.tasks(dataset)),
-            scores=plan.config.datasets[dataset].scores.model_dump(),
-        ),
+        {
+            "tasks": list(plan.tasks(dataset)),
+            "scores": plan.config.datasets[dataset].scores.model_dump(),
+        },
         {"compared": compared, "labels": plan.made_by("images", dataset=dataset)},
         sources=registered_files("epistemic_calibration.scoring"),
     )
@@ -43,7 +33,4 @@ def step(job):
         table.to_csv(path, index=False, columns=list(SCORE_COLUMNS))
 
 
-STAGE = Stage(Settings, needs, step, inputs=("compared*", "labels"), outputs=("bounds",))
-
-if __name__ == "__main__":
-    STAGE.run()
+STAGE = Stage(needs, step, inputs=("compared*", "labels"), outputs=("bounds",))

@@ -1,13 +1,6 @@
 """Check the paper's statements on the results of the benchmark and the toy experiments."""
 
-from dataclasses import dataclass
-
 from epistemic_calibration.workflow.stage import Needs, Stage
-
-
-@dataclass(frozen=True, kw_only=True)
-class Settings:
-    pass
 
 
 def needs(plan):
@@ -16,7 +9,7 @@ def needs(plan):
         scores |= plan.scores_of(dataset)
     for experiment in plan.config.toy:
         toy |= plan.made_by("toy_figures", experiment=experiment)
-    return Needs(Settings(), {"scores": scores, "toy": toy})
+    return Needs({}, {"scores": scores, "toy": toy})
 
 
 def step(job):
@@ -36,7 +29,4 @@ def step(job):
     write_text(job.outputs.text, f"{text}\n")
 
 
-STAGE = Stage(Settings, needs, step, inputs=("scores*", "toy*"), outputs=("table", "text"))
-
-if __name__ == "__main__":
-    STAGE.run()
+STAGE = Stage(needs, step, inputs=("scores*", "toy*"), outputs=("table", "text"))

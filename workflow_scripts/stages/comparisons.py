@@ -1,31 +1,19 @@
 """Compare the methods of a data set with each other by the corrected error."""
 
-from dataclasses import dataclass
-
+from epistemic_calibration.registry import registered_files
 from epistemic_calibration.workflow.stage import Needs, Stage
 
 
-@dataclass(frozen=True, kw_only=True)
-class Settings:
-    methods: dict[str, dict[str, str]]
-    tasks: list[str]
-    one_encoder: bool
-    confidence_level: float
-    random_state: int
-
-
 def needs(plan, dataset):
-    from epistemic_calibration.registry import registered_files
-
     scores = plan.config.datasets[dataset].scores
     made = plan.scores_of(dataset)
-    settings = Settings(
-        methods=plan.methods_shown(plan.methods(dataset)),
-        tasks=list(plan.tasks(dataset)),
-        one_encoder=plan.has_one_encoder(dataset),
-        confidence_level=scores.confidence_level,
-        random_state=scores.random_state,
-    )
+    settings = {
+        "methods": plan.methods_shown(plan.methods(dataset)),
+        "tasks": list(plan.tasks(dataset)),
+        "one_encoder": plan.has_one_encoder(dataset),
+        "confidence_level": scores.confidence_level,
+        "random_state": scores.random_state,
+    }
     inputs = {
         "scores": made,
         "compared": made,
@@ -71,9 +59,4 @@ def step(job):
         write_text(path, contents[Path(path).suffix])
 
 
-STAGE = Stage(
-    Settings, needs, step, inputs=("scores*", "compared*", "labels"), outputs=("tables*",)
-)
-
-if __name__ == "__main__":
-    STAGE.run()
+STAGE = Stage(needs, step, inputs=("scores*", "compared*", "labels"), outputs=("tables*",))

@@ -1,24 +1,16 @@
 """What figures and pages show of each method besides its scores, in a small file."""
 
-from dataclasses import dataclass
-
 from epistemic_calibration.workflow.stage import Needs, Stage
-
-
-@dataclass(frozen=True, kw_only=True)
-class Settings:
-    tasks: list[str]
-    confidence_level: float
 
 
 def needs(plan, dataset, seed):
     images = plan.made_by("images", dataset=dataset)
     compared = plan.scores_of(dataset, [int(seed)])
     return Needs(
-        Settings(
-            tasks=list(plan.tasks(dataset)),
-            confidence_level=plan.config.datasets[dataset].scores.confidence_level,
-        ),
+        {
+            "tasks": list(plan.tasks(dataset)),
+            "confidence_level": plan.config.datasets[dataset].scores.confidence_level,
+        },
         {"compared": compared, "labels": images},
     )
 
@@ -47,7 +39,4 @@ def step(job):
     write_text(job.outputs.diagnostics, text + "\n")
 
 
-STAGE = Stage(Settings, needs, step, inputs=("compared*", "labels"), outputs=("diagnostics",))
-
-if __name__ == "__main__":
-    STAGE.run()
+STAGE = Stage(needs, step, inputs=("compared*", "labels"), outputs=("diagnostics",))

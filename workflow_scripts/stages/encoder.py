@@ -1,23 +1,13 @@
 """Train the encoder of a data set on its training inputs."""
 
-from dataclasses import dataclass
-from typing import Any
-
+from epistemic_calibration.registry import module_path
 from epistemic_calibration.workflow.stage import Needs, Stage
 
 
-@dataclass(frozen=True, kw_only=True)
-class Settings:
-    encoder: str
-    parameters: dict[str, Any]
-
-
 def needs(plan, dataset, seed):
-    from epistemic_calibration.registry import module_path
-
     encoding = plan.encoding(dataset)
     return Needs(
-        Settings(encoder=encoding.encoder, parameters=encoding.encoder_parameters),
+        {"encoder": encoding.encoder, "parameters": encoding.encoder_parameters},
         {"images": plan.made_by("images", dataset=dataset)},
         sources=[module_path("epistemic_calibration.latents", encoding.encoder)],
     )
@@ -39,7 +29,4 @@ def step(job):
         encoder.save(path)
 
 
-STAGE = Stage(Settings, needs, step, inputs=("images",), outputs=("weights", "loss"), threads=True)
-
-if __name__ == "__main__":
-    STAGE.run()
+STAGE = Stage(needs, step, inputs=("images",), outputs=("weights", "loss"), threads=True)

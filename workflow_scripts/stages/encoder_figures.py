@@ -1,23 +1,15 @@
 """Draw an encoder's loss curve and its reconstruction of a few test images."""
 
-from dataclasses import dataclass
-
+from epistemic_calibration.registry import module_path
 from epistemic_calibration.workflow.stage import Needs, Stage
 
 
-@dataclass(frozen=True, kw_only=True)
-class Settings:
-    encoder: str
-
-
 def needs(plan, dataset, seed):
-    from epistemic_calibration.registry import module_path
-
     encoder = plan.encoding(dataset).encoder
     trained = plan.made_by("encoder", dataset=dataset, seed=seed)
     images = plan.made_by("images", dataset=dataset)
     return Needs(
-        Settings(encoder=encoder),
+        {"encoder": encoder},
         {"images": images, "labels": images, "weights": trained, "loss": trained},
         sources=[module_path("epistemic_calibration.latents", encoder)],
     )
@@ -53,9 +45,4 @@ def step(job):
     save_figure(figure, drawn.removesuffix(".png"))
 
 
-STAGE = Stage(
-    Settings, needs, step, inputs=("images", "labels", "weights", "loss"), outputs=("figures*",)
-)
-
-if __name__ == "__main__":
-    STAGE.run()
+STAGE = Stage(needs, step, inputs=("images", "labels", "weights", "loss"), outputs=("figures*",))

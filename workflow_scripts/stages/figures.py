@@ -1,32 +1,24 @@
 """Draw the figures of a data set from the scores of its methods, each with its caption."""
 
-from dataclasses import dataclass
-
+from epistemic_calibration.registry import load, registered_files
 from epistemic_calibration.workflow.stage import Needs, Stage
 
 
-@dataclass(frozen=True, kw_only=True)
-class Settings:
-    methods: dict[str, dict[str, str]]
-    confidence_level: float
-
-
 def needs(plan, dataset):
-    from epistemic_calibration.registry import registered_files
-
-    packages = ("epistemic_calibration.report.figures", "epistemic_calibration.scoring")
     inputs = {
         "scores": plan.table_inputs_of(dataset),
         "comparisons": plan.made_by("comparisons", dataset=dataset),
         "diagnostics": plan.made_by("diagnostics", dataset=dataset, seed=plan.seeds(dataset)[0]),
     }
     return Needs(
-        Settings(
-            methods=plan.methods_shown(plan.methods(dataset)),
-            confidence_level=plan.config.datasets[dataset].scores.confidence_level,
-        ),
+        {
+            "methods": plan.methods_shown(plan.methods(dataset)),
+            "confidence_level": plan.config.datasets[dataset].scores.confidence_level,
+        },
         inputs,
-        sources=[path for package in packages for path in registered_files(package)],
+        sources=registered_files(
+            "epistemic_calibration.report.figures", "epistemic_calibration.scoring"
+        ),
     )
 
 
@@ -34,7 +26,6 @@ def step(job):
     import json
     from pathlib import Path
 
-    from epistemic_calibration.registry import load
     from epistemic_calibration.report._saving import save_figure
     from epistemic_calibration.report.results import DatasetResults
     from epistemic_calibration.report.style import COLUMN_WIDTH, FULL_WIDTH
@@ -57,12 +48,8 @@ def step(job):
 
 
 STAGE = Stage(
-    Settings,
     needs,
     step,
     inputs=("scores*", "comparisons", "diagnostics"),
     outputs=("figures*",),
 )
-
-if __name__ == "__main__":
-    STAGE.run()

@@ -1,16 +1,6 @@
 """Fit one method on some one-vs-all tasks and write the hypotheses of each."""
 
-from dataclasses import dataclass
-from typing import Any
-
 from epistemic_calibration.workflow.stage import Needs, Stage, logger
-
-
-@dataclass(frozen=True, kw_only=True)
-class Settings:
-    implementation: str
-    parameters: dict[str, Any]
-    tasks: list[str]
 
 
 def needs(plan, dataset, seed, method):
@@ -20,11 +10,11 @@ def needs(plan, dataset, seed, method):
     if entry.uses_neighbors:
         inputs["neighbors"] = plan.made_by("neighbors", **encoded)
     return Needs(
-        Settings(
-            implementation=entry.implementation,
-            parameters=entry.parameters,
-            tasks=list(plan.tasks(dataset)),
-        ),
+        {
+            "implementation": entry.implementation,
+            "parameters": entry.parameters,
+            "tasks": list(plan.tasks(dataset)),
+        },
         inputs,
         sources=plan.method_sources(method),
     )
@@ -94,13 +84,9 @@ def fit_tasks(job, latents, neighbors):
 
 
 STAGE = Stage(
-    Settings,
     needs,
     step,
     inputs=("latents", "neighbors*"),
     outputs=("hypotheses",),
     threads=True,
 )
-
-if __name__ == "__main__":
-    STAGE.run()

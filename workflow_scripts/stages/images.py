@@ -1,24 +1,15 @@
 """Read a data set: its inputs, images or features, into one file, its labels into another."""
 
-from dataclasses import dataclass
-from typing import Any
-
+from epistemic_calibration.registry import module_path
 from epistemic_calibration.workflow.stage import Needs, Stage
-
-
-@dataclass(frozen=True, kw_only=True)
-class Settings:
-    source: dict[str, Any]
-    inventory: dict[str, Any]
 
 
 def needs(plan, dataset):
     from epistemic_calibration.data import raw_inventory
-    from epistemic_calibration.registry import module_path
 
     # What only the scores depend on must not fit anything again.
     source = {**plan.config.datasets[dataset].source, "label_counts": None}
-    settings = Settings(source=source, inventory=plan.of_source(raw_inventory, dataset))
+    settings = {"source": source, "inventory": plan.of_source(raw_inventory, dataset)}
     # What a job loads by name.
     loaded = [source["source"], *(["_several_labels"] if source["annotations"] else [])]
     return Needs(
@@ -45,7 +36,4 @@ def step(job):
 
 
 # Where the raw data lie is no property of the result, so nothing is asked of `data_dir`.
-STAGE = Stage(Settings, needs, step, outputs=("images", "labels"), unchecked=("data_dir",))
-
-if __name__ == "__main__":
-    STAGE.run()
+STAGE = Stage(needs, step, outputs=("images", "labels"), unchecked=("data_dir",))

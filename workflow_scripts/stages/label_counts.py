@@ -1,24 +1,15 @@
 """Read how many people gave each class to each test image of a data set."""
 
-from dataclasses import dataclass
-from typing import Any
-
+from epistemic_calibration.registry import module_path
 from epistemic_calibration.workflow.stage import Needs, Stage
-
-
-@dataclass(frozen=True, kw_only=True)
-class Settings:
-    source: dict[str, Any]
-    inventory: dict[str, Any]
 
 
 def needs(plan, dataset):
     from epistemic_calibration.data import label_counts_inventory
-    from epistemic_calibration.registry import module_path
 
     source = plan.config.datasets[dataset].source
     inventory = plan.of_source(label_counts_inventory, dataset)
-    settings = Settings(source=source, inventory=inventory)
+    settings = {"source": source, "inventory": inventory}
     return Needs(
         settings,
         {"labels": plan.made_by("images", dataset=dataset)},
@@ -49,13 +40,9 @@ def step(job):
 
 
 STAGE = Stage(
-    Settings,
     needs,
     step,
     inputs=("labels",),
     outputs=("label_counts",),
     unchecked=("data_dir",),
 )
-
-if __name__ == "__main__":
-    STAGE.run()

@@ -1,26 +1,15 @@
 """Encode all inputs of a data set with its trained encoder."""
 
-from dataclasses import dataclass
-from typing import Literal
-
+from epistemic_calibration.registry import module_path
 from epistemic_calibration.workflow.stage import Needs, Stage, logger
 
 
-@dataclass(frozen=True, kw_only=True)
-class Settings:
-    encoder: str
-    scaling: Literal["none", "standard", "minmax"]
-    device: str
-
-
 def needs(plan, dataset, seed):
-    from epistemic_calibration.registry import module_path
-
     encoding = plan.encoding(dataset)
     images = plan.made_by("images", dataset=dataset)
     trained = plan.made_by("encoder", dataset=dataset, seed=seed)
     return Needs(
-        Settings(encoder=encoding.encoder, scaling=encoding.scaling, device=plan.config.device),
+        {"encoder": encoding.encoder, "scaling": encoding.scaling, "device": plan.config.device},
         {"images": images, "labels": images, "weights": trained},
         sources=[module_path("epistemic_calibration.latents", encoding.encoder)],
     )
@@ -46,13 +35,9 @@ def step(job):
 
 
 STAGE = Stage(
-    Settings,
     needs,
     step,
     inputs=("images", "labels", "weights"),
     outputs=("latents",),
     threads=True,
 )
-
-if __name__ == "__main__":
-    STAGE.run()

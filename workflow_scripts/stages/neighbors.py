@@ -1,17 +1,10 @@
 """Find the nearest training latents of every test latent."""
 
-from dataclasses import dataclass
-
 from epistemic_calibration.workflow.stage import Needs, Stage
 
 
-@dataclass(frozen=True, kw_only=True)
-class Settings:
-    n_neighbors: int
-
-
 def needs(plan, dataset, seed):
-    settings = Settings(n_neighbors=plan.config.datasets[dataset].n_neighbors)
+    settings = {"n_neighbors": plan.config.datasets[dataset].n_neighbors}
     return Needs(settings, {"latents": plan.made_by("latents", dataset=dataset, seed=seed)})
 
 
@@ -24,7 +17,4 @@ def step(job):
     write_npz(job.outputs.neighbors, neighbors._asdict())
 
 
-STAGE = Stage(Settings, needs, step, inputs=("latents",), outputs=("neighbors",))
-
-if __name__ == "__main__":
-    STAGE.run()
+STAGE = Stage(needs, step, inputs=("latents",), outputs=("neighbors",))

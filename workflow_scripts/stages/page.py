@@ -1,19 +1,10 @@
 """Make the page of a data set, or of the whole benchmark, from their results."""
 
-from dataclasses import dataclass
-from typing import Any
-
+from epistemic_calibration.registry import load, registered_files
 from epistemic_calibration.workflow.stage import Needs, Stage
 
 
-@dataclass(frozen=True, kw_only=True)
-class Settings:
-    datasets: dict[str, dict[str, Any]]
-
-
 def needs(plan, page):
-    from epistemic_calibration.registry import registered_files
-
     of_benchmark = page == "benchmark"
     datasets = plan.config.benchmark if of_benchmark else [page]
     inputs = {name: {} for name in ("scores", "diagnostics", "tables", "paper")}
@@ -25,8 +16,8 @@ def needs(plan, page):
     for stage in ("paper_comparison", "claims") if of_benchmark else ():
         inputs["paper"] |= plan.made_by(stage)
     inputs["config"] = plan.made_by("resolved_config")
-    settings = Settings(
-        datasets={
+    settings = {
+        "datasets": {
             d: {
                 "methods": plan.methods_shown(plan.methods(d)),
                 "tasks": list(plan.tasks(d)),
@@ -36,13 +27,12 @@ def needs(plan, page):
             }
             for d in datasets
         }
-    )
-    packages = (
+    }
+    sources = registered_files(
         "epistemic_calibration.report.figures",
         "epistemic_calibration.report.tables",
         "epistemic_calibration.scoring",
     )
-    sources = [path for package in packages for path in registered_files(package)]
     return Needs(settings, inputs, sources=sources)
 
 
@@ -52,7 +42,6 @@ def step(job):
     from pathlib import Path
 
     from epistemic_calibration.files import write_text
-    from epistemic_calibration.registry import load
     from epistemic_calibration.report.comparisons import comparisons_table
     from epistemic_calibration.report.page.run import RunResults, run_page
     from epistemic_calibration.report.results import DatasetResults
@@ -90,12 +79,8 @@ def step(job):
 
 
 STAGE = Stage(
-    Settings,
     needs,
     step,
     inputs=("scores*", "diagnostics*", "tables*", "paper*", "config"),
     outputs=("page",),
 )
-
-if __name__ == "__main__":
-    STAGE.run()

@@ -1,26 +1,18 @@
 """Join the scores of the benchmark and set them beside the published tables."""
 
-from dataclasses import dataclass
-
+from epistemic_calibration.registry import registered_files
 from epistemic_calibration.workflow.sources import SCRIPTS
 from epistemic_calibration.workflow.stage import Needs, Stage
 
 PUBLISHED = SCRIPTS.parent / "resources" / "published_tables.csv"
 
 
-@dataclass(frozen=True, kw_only=True)
-class Settings:
-    methods: dict[str, dict[str, str]]
-
-
 def needs(plan):
-    from epistemic_calibration.registry import registered_files
-
     scores = {}
     for dataset in plan.config.benchmark:
         scores |= plan.scores_of(dataset)
     return Needs(
-        Settings(methods=plan.methods_shown(list(plan.entries))),
+        {"methods": plan.methods_shown(list(plan.entries))},
         {"scores": scores},
         sources=[PUBLISHED, *registered_files("epistemic_calibration.scoring")],
     )
@@ -49,12 +41,8 @@ def step(job):
 
 
 STAGE = Stage(
-    Settings,
     needs,
     step,
     inputs=("scores*",),
     outputs=("table", "comparison", "comparison_text", "means"),
 )
-
-if __name__ == "__main__":
-    STAGE.run()

@@ -1,13 +1,6 @@
 """Bring predictions made elsewhere into the benchmark: a file per task, or one of all classes."""
 
-from dataclasses import dataclass
-
 from epistemic_calibration.workflow.stage import Needs, Stage, logger
-
-
-@dataclass(frozen=True, kw_only=True)
-class Settings:
-    digests: dict[str, str]
 
 
 def needs(plan, dataset, seed, method):
@@ -21,7 +14,7 @@ def needs(plan, dataset, seed, method):
             of_files[path] = file_digest(path)
         digests[task] = of_files[path]
     images = plan.made_by("images", dataset=dataset)
-    return Needs(Settings(digests=digests), {"labels": images})
+    return Needs({"digests": digests}, {"labels": images})
 
 
 def step(job):
@@ -125,9 +118,4 @@ def _one_against_all(given, arrays, of_all, task, dataset):
     }
 
 
-STAGE = Stage(
-    Settings, needs, step, inputs=("labels",), outputs=("hypotheses",), unchecked=("predictions*",)
-)
-
-if __name__ == "__main__":
-    STAGE.run()
+STAGE = Stage(needs, step, inputs=("labels",), outputs=("hypotheses",), unchecked=("predictions*",))

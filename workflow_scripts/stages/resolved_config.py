@@ -1,21 +1,13 @@
 """Write the configuration as the run understood it, every default filled in."""
 
-from dataclasses import dataclass
-from typing import Any
-
 from epistemic_calibration.workflow.stage import Needs, Stage
-
-
-@dataclass(frozen=True, kw_only=True)
-class Settings:
-    config: dict[str, Any]
 
 
 def needs(plan):
     config = plan.config.model_dump(mode="json")
     for name, block in config["datasets"].items():
         block |= plan.encoding(name)._asdict()
-    return Needs(Settings(config=config))
+    return Needs({"config": config})
 
 
 def step(job):
@@ -26,7 +18,4 @@ def step(job):
     write_text(job.outputs.config, yaml.safe_dump(job.settings.config, sort_keys=False))
 
 
-STAGE = Stage(Settings, needs, step, outputs=("config",))
-
-if __name__ == "__main__":
-    STAGE.run()
+STAGE = Stage(needs, step, outputs=("config",))

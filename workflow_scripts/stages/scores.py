@@ -1,27 +1,18 @@
 """Score the hypotheses of one method on every task of a data set."""
 
-from dataclasses import dataclass
-from typing import Any
-
+from epistemic_calibration.registry import registered_files
 from epistemic_calibration.workflow.stage import Needs, Stage, logger
-
-
-@dataclass(frozen=True, kw_only=True)
-class Settings:
-    tasks: list[str]
-    scores: dict[str, Any]
 
 
 def needs(plan, dataset, seed, method):
     from epistemic_calibration.data import has_label_counts
-    from epistemic_calibration.registry import registered_files
 
     fitted = plan.fit_stage(method)
     counts = {}
     if plan.of_source(has_label_counts, dataset):
         counts = plan.made_by("label_counts", dataset=dataset)
     return Needs(
-        Settings(tasks=list(plan.tasks(dataset)), scores=plan.score_settings(dataset)),
+        {"tasks": list(plan.tasks(dataset)), "scores": plan.score_settings(dataset)},
         {
             "hypotheses": plan.made_by(fitted, dataset=dataset, seed=seed, method=method),
             "labels": plan.made_by("images", dataset=dataset),
@@ -61,12 +52,8 @@ def step(job):
 
 
 STAGE = Stage(
-    Settings,
     needs,
     step,
     inputs=("hypotheses", "labels", "label_counts*"),
     outputs=("scores", "compared"),
 )
-
-if __name__ == "__main__":
-    STAGE.run()

@@ -1,28 +1,17 @@
 """Measure how EECE and the corrected error move with the numbers of bins and hypotheses."""
 
-from dataclasses import dataclass
-from typing import Any
-
 from epistemic_calibration.workflow.stage import Needs, Stage, logger
-
-
-@dataclass(frozen=True, kw_only=True)
-class Settings:
-    tasks: list[str]
-    scores: dict[str, Any]
-    n_bins: list[int]
-    n_hypotheses: list[int]
 
 
 def needs(plan, dataset, seed, method):
     block = plan.config.sensitivity
     fitted = plan.fit_stage(method)
-    settings = Settings(
-        tasks=list(plan.tasks(dataset))[: block.n_tasks],
-        scores=plan.config.datasets[dataset].scores.model_dump(),
-        n_bins=list(block.n_bins),
-        n_hypotheses=list(block.n_hypotheses),
-    )
+    settings = {
+        "tasks": list(plan.tasks(dataset))[: block.n_tasks],
+        "scores": plan.config.datasets[dataset].scores.model_dump(),
+        "n_bins": list(block.n_bins),
+        "n_hypotheses": list(block.n_hypotheses),
+    }
     return Needs(
         settings,
         {
@@ -91,7 +80,4 @@ def measure(arrays, settings):
         yield {**common, "metric": "tece_corrected", "value": corrected.estimate}
 
 
-STAGE = Stage(Settings, needs, step, inputs=("hypotheses", "labels"), outputs=("table",))
-
-if __name__ == "__main__":
-    STAGE.run()
+STAGE = Stage(needs, step, inputs=("hypotheses", "labels"), outputs=("table",))

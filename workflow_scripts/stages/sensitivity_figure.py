@@ -1,24 +1,16 @@
 """Draw how the estimates of a data set move with the numbers of bins and hypotheses."""
 
-from dataclasses import dataclass
-
+from epistemic_calibration.registry import registered_files
 from epistemic_calibration.workflow.stage import Needs, Stage
 
 
-@dataclass(frozen=True, kw_only=True)
-class Settings:
-    methods: dict[str, dict[str, str]]
-
-
 def needs(plan, dataset):
-    from epistemic_calibration.registry import registered_files
-
     methods, seed = plan.methods(dataset), plan.seeds(dataset)[0]
     tables = {}
     for name in methods:
         tables |= plan.made_by("sensitivity", dataset=dataset, seed=seed, method=name)
     return Needs(
-        Settings(methods=plan.methods_shown(methods)),
+        {"methods": plan.methods_shown(methods)},
         {"tables": tables},
         # Their labels.
         sources=registered_files("epistemic_calibration.scoring"),
@@ -35,7 +27,4 @@ def step(job):
     save_figure(figure, job.outputs.figures[0].removesuffix(".png"))
 
 
-STAGE = Stage(Settings, needs, step, inputs=("tables*",), outputs=("figures*",))
-
-if __name__ == "__main__":
-    STAGE.run()
+STAGE = Stage(needs, step, inputs=("tables*",), outputs=("figures*",))

@@ -1,51 +1,33 @@
 """Make the tables of a data set from the scores of its methods."""
 
-from dataclasses import dataclass
-
+from epistemic_calibration.registry import available, load, registered_files
 from epistemic_calibration.workflow.stage import Needs, Stage, logger
 
 
-@dataclass(frozen=True, kw_only=True)
-class Settings:
-    methods: dict[str, dict[str, str]]
-    tasks: list[str]
-    #: The classes that tasks are named after, where their path-safe names differ.
-    task_labels: dict[str, str]
-    #: Of each method.
-    seeds: dict[str, list[int]]
-    one_encoder: bool
-    n_resamples: int
-
-
 def needs(plan, dataset):
-    from epistemic_calibration.registry import registered_files
-
-    settings = Settings(
-        methods=plan.methods_shown(plan.methods(dataset)),
-        tasks=list(plan.tasks(dataset)),
-        task_labels=plan.task_labels(dataset),
-        seeds={name: plan.seeds(dataset, name) for name in plan.methods(dataset)},
-        one_encoder=plan.has_one_encoder(dataset),
-        n_resamples=plan.score_settings(dataset)["n_resamples"],
-    )
+    settings = {
+        "methods": plan.methods_shown(plan.methods(dataset)),
+        "tasks": list(plan.tasks(dataset)),
+        "task_labels": plan.task_labels(dataset),
+        "seeds": {name: plan.seeds(dataset, name) for name in plan.methods(dataset)},
+        "one_encoder": plan.has_one_encoder(dataset),
+        "n_resamples": plan.score_settings(dataset)["n_resamples"],
+    }
     inputs = {
         "scores": plan.table_inputs_of(dataset),
         "comparisons": plan.made_by("comparisons", dataset=dataset),
     }
     packages = ("epistemic_calibration.report.tables", "epistemic_calibration.scoring")
-    sources = [path for package in packages for path in registered_files(package)]
-    return Needs(settings, inputs, sources=sources)
+    return Needs(settings, inputs, sources=registered_files(*packages))
 
 
 def step(job):
     """Write every table, the scores in tidy form, and what the jobs before have warned of."""
-    import dataclasses
     from pathlib import Path
 
     import pandas as pd
 
     from epistemic_calibration.files import write_text
-    from epistemic_calibration.registry import available, load
     from epistemic_calibration.report._doubts import doubts
     from epistemic_calibration.report.results import DatasetResults
     from epistemic_calibration.report.warning_text import unlike, warning_notes
@@ -53,7 +35,7 @@ def step(job):
     from epistemic_calibration.workflow.job_warnings import merged
 
     scores, dataset = read_tables(job.inputs.scores), job.where["dataset"]
-    settings = {f.name: getattr(job.settings, f.name) for f in dataclasses.fields(job.settings)}
+    settings = dict(vars(job.settings))
     methods, folder = settings.pop("methods"), Path(job.outputs.tables[0]).parent
     task_labels = settings.pop("task_labels")
     differences = read_tables([job.inputs.comparisons])
@@ -80,7 +62,4 @@ def step(job):
     write_text(folder / f"{dataset}_warnings.csv", warned.to_csv(index=False, lineterminator="\n"))
 
 
-STAGE = Stage(Settings, needs, step, inputs=("scores*", "comparisons"), outputs=("tables*",))
-
-if __name__ == "__main__":
-    STAGE.run()
+STAGE = Stage(needs, step, inputs=("scores*", "comparisons"), outputs=("tables*",))

@@ -1,20 +1,11 @@
 """Run one toy experiment with one method, for every seed."""
 
-from dataclasses import dataclass
-from typing import Any
-
+from epistemic_calibration.registry import module_path
 from epistemic_calibration.workflow.stage import Needs, Stage, logger
-
-
-@dataclass(frozen=True, kw_only=True)
-class Settings:
-    seeds: list[int]
-    arguments: dict[str, Any]
 
 
 def needs(plan, experiment, method):
     from epistemic_calibration.paper.toy import load_experiment
-    from epistemic_calibration.registry import module_path
 
     block = plan.config.toy[experiment]
     entry = plan.entries.get(method)
@@ -24,7 +15,7 @@ def needs(plan, experiment, method):
     sources = [module_path("epistemic_calibration.paper.toy", experiment)]
     if entry:
         sources += plan.method_sources(method)
-    return Needs(Settings(seeds=block["seeds"], arguments=arguments), sources=sources)
+    return Needs({"seeds": block["seeds"], "arguments": arguments}, sources=sources)
 
 
 def step(job):
@@ -42,7 +33,4 @@ def step(job):
         pd.concat(tables, ignore_index=True).to_csv(path, index=False)
 
 
-STAGE = Stage(Settings, needs, step, outputs=("table",))
-
-if __name__ == "__main__":
-    STAGE.run()
+STAGE = Stage(needs, step, outputs=("table",))

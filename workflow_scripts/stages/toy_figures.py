@@ -1,25 +1,17 @@
 """Join the tables of one toy experiment and draw its figure."""
 
-from dataclasses import dataclass
-
+from epistemic_calibration.registry import module_path
 from epistemic_calibration.workflow.stage import Needs, Stage
 
 
-@dataclass(frozen=True, kw_only=True)
-class Settings:
-    labels: dict[str, str]
-
-
 def needs(plan, experiment):
-    from epistemic_calibration.registry import module_path
-
     methods = plan.toy_runs(experiment)
     labels = {name: plan.entries[name].label for name in methods if name in plan.entries}
     tables = {}
     for name in methods:
         tables |= plan.made_by("toy_data", experiment=experiment, method=name)
     return Needs(
-        Settings(labels=labels),
+        {"labels": labels},
         {"tables": tables},
         sources=[module_path("epistemic_calibration.paper.toy", experiment)],
     )
@@ -39,7 +31,4 @@ def step(job):
     save_figure(figure, job.outputs.figures[0].removesuffix(".png"))
 
 
-STAGE = Stage(Settings, needs, step, inputs=("tables*",), outputs=("table", "figures*"))
-
-if __name__ == "__main__":
-    STAGE.run()
+STAGE = Stage(needs, step, inputs=("tables*",), outputs=("table", "figures*"))

@@ -6,11 +6,8 @@ The spec of a job is a file among its inputs, which the plan writes; the stages,
 
 from __future__ import annotations
 
-import dataclasses
-import importlib.util
 import json
 import os
-import sys
 from collections.abc import Callable, Sequence
 from functools import cache, cached_property
 from pathlib import Path
@@ -36,22 +33,13 @@ from epistemic_calibration.workflow.provenance import (
     spec_path,
 )
 from epistemic_calibration.workflow.sources import FORMAT, STAGES, files_below, source_hashes
-from epistemic_calibration.workflow.stage import Stage
+from epistemic_calibration.workflow.stage import Stage, load_stage
 
 
 @cache
 def stages() -> dict[str, Stage]:
-    """Return the stages by name: every script that defines ``STAGE``."""
-    found = {}
-    for path in sorted(STAGES.glob("*.py")):
-        module_spec = importlib.util.spec_from_file_location(f"stage_{path.stem}", path)
-        module = importlib.util.module_from_spec(module_spec)
-        # Dataclasses look their module up.
-        sys.modules[module_spec.name] = module
-        module_spec.loader.exec_module(module)
-        if hasattr(module, "STAGE"):
-            found[path.stem] = module.STAGE
-    return found
+    """Return the stages by name."""
+    return {path.stem: load_stage(path) for path in sorted(STAGES.glob("*.py"))}
 
 
 class Encoding(NamedTuple):
@@ -301,7 +289,7 @@ class Plan:
             "stage": stage,
             "where": where,
             "threads": self.config.threads if made.threads else 1,
-            "settings": dataclasses.asdict(needs.settings),
+            "settings": needs.settings,
             "sources": source_hashes(self.base_dir, STAGES / f"{stage}.py", *needs.sources),
             "inputs": needs.inputs,
         }

@@ -2,30 +2,24 @@
 
 A script of ``workflow_scripts/stages/`` that defines ``STAGE`` is the stage of that name::
 
-    @dataclass(frozen=True, kw_only=True)
-    class Settings:
-        n_neighbors: int
-
     def needs(plan, dataset, seed):
-        settings = Settings(n_neighbors=plan.config.datasets[dataset].n_neighbors)
+        settings = {"n_neighbors": plan.config.datasets[dataset].n_neighbors}
         return Needs(settings, {"latents": plan.made_by("latents", dataset=dataset, seed=seed)})
 
     def step(job):
         latents, _ = read_npz(job.inputs.latents)
         ...
 
-    STAGE = Stage(Settings, needs, step, inputs=("latents",), outputs=("neighbors",))
+    STAGE = Stage(needs, step, inputs=("latents",), outputs=("neighbors",))
 
-    if __name__ == "__main__":
-        STAGE.run()
-
-The plan calls ``needs`` with the wildcards of a job; a job calls ``step``. The rule of the
-stage names the script and hands it the paths of inputs and outputs under these names.
+The plan calls ``needs`` with the wildcards of a job; a job calls ``step``. The rule of the stage
+names the script, which ``run.py`` runs, and the paths of inputs and outputs under these names.
 """
 
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import logging
 import os
 import sys
@@ -60,8 +54,8 @@ logger = logging.getLogger("epistemic_calibration")
 class Needs:
     """What determines the outputs of one job, besides the code of its script."""
 
-    #: A dataclass: everything that the step reads of the configuration, and nothing else.
-    settings: Any
+    #: Everything that the step reads of the configuration, and nothing else, as JSON can say it.
+    settings: Mapping[str, Any]
     #: By the name of an input: the jobs that make it, as `Plan.made_by` returns them.
     inputs: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     #: Files that the step loads by name, such as that of a method.
@@ -72,7 +66,7 @@ class Needs:
 class Job:
     """What a step gets."""
 
-    settings: Any
+    settings: SimpleNamespace
     #: By name: a path, or a list of paths where the stage has said so.
     inputs: SimpleNamespace
     outputs: SimpleNamespace
@@ -98,8 +92,6 @@ class Stage:
 
     Attributes
     ----------
-    settings : type
-        Dataclass of the settings.
     needs : callable
         Gets the plan and a job's wildcards by keyword, returns `Needs`.
     step : callable
@@ -114,7 +106,6 @@ class Stage:
         Whether its rule asks for the threads of the configuration, and not for one.
     """
 
-    settings: type
     needs: Callable[..., Needs]
     step: Callable[[Job], None]
     inputs: tuple[str, ...] = ()
@@ -122,13 +113,13 @@ class Stage:
     unchecked: tuple[str, ...] = ()
     threads: bool = False
 
-    def run(self) -> None:
-        """Do the job of the command line: check the inputs, call the step, write the receipt.
+    def run(self, arguments: Sequence[str]) -> None:
+        """Do the job of a command line: check the inputs, call the step, write the receipt.
 
         Progress and an error's traceback go to the standard output; the last line says how the job
         ended, with status 1 after an error. Warnings go into the receipt, too.
         """
-        args = self._arguments()
+        args = self._parsed(arguments)
         start_log()
         collector = WarningCollector()
         collector.install()
@@ -146,14 +137,14 @@ class Stage:
             sys.exit(1)
         logger.info("%s", done_line(time.perf_counter() - started))
 
-    def _arguments(self) -> dict[str, Any]:
-        parser = argparse.ArgumentParser(description=sys.modules["__main__"].__doc__)
+    def _parsed(self, arguments: Sequence[str]) -> dict[str, Any]:
+        parser = argparse.ArgumentParser()
         parser.add_argument("--spec", required=True, help="file of the job's spec")
         for name in (*self.inputs, *self.unchecked, *self.outputs):
             several = {"nargs": "*", "default": []}
             options = several if name.endswith("*") else {"required": True}
             parser.add_argument(f"--{name.rstrip('*').replace('_', '-')}", **options)
-        return vars(parser.parse_args())
+        return vars(parser.parse_args(arguments))
 
     def _run(
         self, spec: Mapping[str, Any], args: Mapping[str, Any], collector: WarningCollector
@@ -173,7 +164,7 @@ class Stage:
         # A receipt of an earlier job must not speak for what is written now.
         Path(receipt_path(name)).unlink(missing_ok=True)
         job = Job(
-            settings=self.settings(**spec["settings"]),
+            settings=SimpleNamespace(**spec["settings"]),
             inputs=SimpleNamespace(**inputs),
             outputs=SimpleNamespace(**outputs),
             where=spec["where"],
@@ -205,6 +196,14 @@ class Stage:
             self.step(job)
         for path in sorted(found):
             logger.warning("%s was read, but no `depends_on` has it: changes rerun nothing", path)
+
+
+def load_stage(path: Path) -> Stage:
+    """Return the stage that a script defines."""
+    spec = importlib.util.spec_from_file_location(f"stage_{path.stem}", path.resolve())
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module.STAGE
 
 
 def _signature(path: Path) -> tuple[int, int, int] | None:
