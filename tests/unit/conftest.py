@@ -1,6 +1,9 @@
 """What unit tests share."""
 
+import functools
+import http.server
 import inspect
+import threading
 from pathlib import Path
 
 import pytest
@@ -39,6 +42,18 @@ def one_job_per_stage(tmp_path):
         jobs[name] = {key: one[key] for key in wildcards}
     jobs["predictions"]["method"] = "mine"
     return Plan(resolve_config(config, tmp_path, check_packages=False), tmp_path), jobs
+
+
+@pytest.fixture
+def served(tmp_path):
+    """A folder, and the address at which a server of this machine has its files."""
+    folder = tmp_path / "server"
+    folder.mkdir()
+    handler = functools.partial(http.server.SimpleHTTPRequestHandler, directory=folder)
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield folder, f"http://127.0.0.1:{server.server_port}/"
+        server.shutdown()
 
 
 @pytest.fixture

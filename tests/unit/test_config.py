@@ -135,27 +135,6 @@ def test_a_data_set_inherits_and_overrides_blocks(config):
     assert resolved.datasets["mnist"].encoder_parameters["min_steps"] == 1000
 
 
-def test_a_data_set_may_have_an_encoder_of_its_own(config):
-    config["pca"] = {"n_components": 10}
-    config["datasets"]["mnist"]["latents"] = {"encoder": "pca", "n_neighbors": 15}
-    config["datasets"]["cifar10"] |= {"latents": {"encoder": "pca"}, "pca": {"n_components": 20}}
-    resolved = resolve_config(config).datasets
-    mnist, cifar10 = resolved["mnist"], resolved["cifar10"]
-    assert (mnist.encoder, mnist.encoder_parameters) == ("pca", {"n_components": 10})
-    assert (mnist.n_neighbors, mnist.scaling) == (15, "auto")
-    assert (cifar10.encoder, cifar10.encoder_parameters) == ("pca", {"n_components": 20})
-    assert (resolved["digits"].encoder, resolved["digits"].n_neighbors) == ("auto", 12)
-
-
-def test_values_are_not_converted(config):
-    for change in ({"threads": "1"}, {"threads": True}, {"threads": 1.0}, {"data_dir": 1}):
-        with pytest.raises(ConfigError, match=next(iter(change))):
-            resolve_config({**config, **change})
-    config["datasets"]["digits"]["scores"]["confidence_level"] = float("nan")
-    with pytest.raises(ConfigError, match="confidence_level: Input should be a finite number"):
-        resolve_config(config)
-
-
 def test_device_reaches_the_methods_that_take_one(config):
     config["device"] = "cpu"
     config["methods"]["laplace"]["device"] = "cuda"
@@ -171,12 +150,6 @@ def test_a_method_left_out_is_left_out_of_the_toy_experiments(config):
     resolved = resolve_config(config).toy
     assert "random_forest" not in resolved["eece_per_method"]["methods"]
     assert "eece_vs_noise" not in resolved
-    assert set(resolved) == set(config["toy"]) - {
-        "seeds",
-        "calibration_plots",
-        "eece_vs_noise",
-        "eece_vs_training_size",
-    }
 
 
 def test_predictions_made_elsewhere(config):
@@ -198,27 +171,19 @@ def test_neighbours_are_needed_where_a_method_runs(config):
 
 
 @pytest.mark.fault
-def test_a_key_given_twice_is_named_with_its_line(tmp_path):
-    path = tmp_path / "config.yaml"
-    path.write_text("a: 1\nb:\n  c: 1\n  c: 2\n")
-    with pytest.raises(ConfigError, match=r"config\.yaml: c is given twice .*line 4"):
-        check_yaml(path)
-
-
-@pytest.mark.fault
-@pytest.mark.parametrize("text", ["seeds: [0\nb: 1\n", "a: 1\n\tb: 2\n", "a: \xff"])
-def test_what_is_not_yaml_is_named_with_its_file(tmp_path, text):
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("seeds: [0\nb: 1\n", r"config\.yaml: "),
+        ("a: \xff", r"config\.yaml: "),
+        ("a: 1\nb:\n  c: 1\n  c: 2\n", r"config\.yaml: c is given twice .*line 4"),
+    ],
+)
+def test_what_is_not_yaml_is_named_with_its_file(tmp_path, text, message):
     path = tmp_path / "config.yaml"
     path.write_bytes(text.encode("latin-1"))
-    with pytest.raises(ConfigError, match=r"config\.yaml: "):
+    with pytest.raises(ConfigError, match=message):
         check_yaml(path)
-
-
-@pytest.mark.parametrize("text", ["a: [0, 1.0e-3]\n", "a: &x {b: 1}\nc: *x\n", ""])
-def test_what_yaml_reads_as_it_stands_is_accepted(tmp_path, text):
-    path = tmp_path / "config.yaml"
-    path.write_text(text)
-    check_yaml(path)
 
 
 def test_overrides_of_the_command_line_have_types():
@@ -321,14 +286,9 @@ NPZ = {"source": "npz", "path": "a.npz"}
     ("change", "line"),
     [
         (lambda c: c.update(seedz=[0]), "seedz: unknown key, did you mean 'seeds'?"),
-        (lambda c: c.pop("seeds"), "seeds: missing"),
+        (lambda c: c.update(threads="1"), "threads: Input should be a valid integer, got '1'"),
         (lambda c: c.update(seeds=[0, 0]), "seeds: Input has non-unique elements, got [0, 0]"),
         (lambda c: c.update(device="gpu"), "device: Input should be 'auto', 'cpu' or 'cuda', got"),
-        (lambda c: c.update(methods=[]), "methods: Input should be a valid dictionary, got []"),
-        (
-            lambda c: c.update(benchmark=["mnst"]),
-            "benchmark: 'mnst' is not a data set, did you mean 'mnist'?",
-        ),
         (
             lambda c: c["datasets"]["digits"].update(test_fracton=0.2),
             "datasets.digits.sklearn.test_fracton: unknown key, did you mean 'test_fraction'?",
@@ -344,11 +304,7 @@ NPZ = {"source": "npz", "path": "a.npz"}
             lambda c: c["methods"]["random_forest"].update(n_estimator=3),
             "methods.random_forest.n_estimator: unknown key, did you mean 'n_estimators'?",
         ),
-        (
-            lambda c: c["controls"].update(eknn={}),
-            "controls.eknn: the name is taken by methods.eknn",
-        ),
-        (lambda c: c["methods"].update({"a/b": {"method": "eknn"}}), "methods.a/b.[key]: String"),
+        (lambda c: c["controls"].update(eknn={}), "controls.eknn: the name is taken by methods"),
         (
             lambda c: c["methods"].update(mine={"file": "nowhere.py"}),
             "methods.mine: no such method file: ",
@@ -358,20 +314,12 @@ NPZ = {"source": "npz", "path": "a.npz"}
             "methods.p.predictions: String should match pattern",
         ),
         (
-            lambda c: c["methods"].update(p={"predictions": "{task}.npz", "k": 3}),
-            "methods.p: predictions made elsewhere take no k",
-        ),
-        (
             lambda c: c["methods"].update(p={"method": "eknn", "file": "p.py"}),
             "methods.p: give one of method and file, not both",
         ),
         (
             lambda c: c["latents"].update(n_neighbors=5),
             "methods.eknn.n_neighbors: 12 is more than the 5 neighbours that latents.n_neighbors",
-        ),
-        (
-            lambda c: c["toy"].update(calibration_plots={}),
-            "toy.calibration_plots.variants: missing",
         ),
         (
             lambda c: c["toy"]["eece_vs_noise"].update(methods=["forest"]),
@@ -392,9 +340,6 @@ def test_all_faults_are_told_at_once(config):
     config["benchmark"] = ["mnst"]
     config["datasets"]["tables"] = {"source": "npz", "path": "a.npz", "max_test": 1}
     config["methods"]["random_forest"] |= {"n_estimators": 0, "datasets": ["digit"]}
-    config["methods"]["eknn"]["alpa"] = 0.3
-    config["controls"]["eknn"] = {}
-    config["toy"]["dataset"] = {"n_samples": 0}
     with pytest.raises(ConfigError) as caught:
         resolve_config(config, reserved=["tables"])
     starts = {line.partition(":")[0] for line in caught.value.faults}
@@ -406,8 +351,5 @@ def test_all_faults_are_told_at_once(config):
         "datasets.tables.npz.max_test",
         "methods.random_forest.n_estimators",
         "methods.random_forest.datasets",
-        "methods.eknn.alpa",
-        "controls.eknn",
-        "toy.dataset.n_samples",
     }
     assert all(": " in line and "\n" not in line for line in caught.value.faults)

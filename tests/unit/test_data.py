@@ -17,17 +17,8 @@ from epistemic_calibration.data import (
 )
 from epistemic_calibration.parameters import BOUNDS
 
-MNIST = {"source": "torchvision", "name": "MNIST"}
 CIFAR10 = {"source": "torchvision", "name": "CIFAR10"}
 DIGITS = {"source": "sklearn", "name": "load_digits"}
-FOLDER = {"source": "image_folder", "path": "pictures"}
-NPZ = {"source": "npz", "path": "file.npz"}
-
-
-def test_every_file_is_a_source():
-    assert {"image_folder", "npz", "sklearn", "table", "torchvision"} <= set(available_sources())
-    with pytest.raises(ValueError, match=r"nothing called 'web' in data: .*image_folder"):
-        load_source("web")
 
 
 @pytest.mark.parametrize("name", available_sources())
@@ -70,10 +61,8 @@ def test_the_inventory_of_a_standard_data_set_is_its_name(config):
     [
         ("airplane", "airplane"),
         ("T-shirt/top", "T-shirt_top"),
-        ("Ankle boot", "Ankle_boot"),
         ("../x", "_._x"),
         (".x", "_x"),
-        ("v1.5", "v1.5"),
         ("café", "cafe"),
         ("-1", "-1"),
     ],
@@ -105,11 +94,6 @@ def test_long_class_names_are_shortened_and_stay_apart():
     assert task_names(["a" * 150]) == ("a" * 150,)
 
 
-def test_a_class_needs_a_name():
-    with pytest.raises(ValueError, match="a class name is empty"):
-        task_names(["cat", ""])
-
-
 def test_pixels_are_float32_in_0_1():
     pixels = Dataset.pixels(np.array([0, 51, 255], np.uint8))
     assert pixels.dtype == np.float32
@@ -133,14 +117,9 @@ def image_dataset(**changes):
         ({"x_test": np.zeros((2, 5, 6, 2), np.uint8)}, r"x_test has shape \(2, 5, 6, 2\)"),
         ({"y_train": np.array([0, 1, 0])}, "x_train has 4 inputs, but y_train 3 labels"),
         ({"y_test": np.array([1, 2])}, r"y_test has labels from 1 to 2; .* lie in 0 \.\.\. 1"),
-        ({"y_test": np.array([1, -1])}, "y_test has labels from -1 to 1"),
         ({"y_test": np.array([1, 1])}, "the test set has no input of class a"),
-        (
-            {"x_test": np.zeros((2, 6, 6, 1), np.uint8)},
-            r"x_train .* \(4, 5, 6, 1\), but x_test",
-        ),
         ({"x_test": np.zeros((2, 6))}, r"x_train has shape .*, but x_test \(2, 6\)"),
-        ({"x_test": np.zeros((2, 6), int)}, "x_test has dtype int64; it must be floating point"),
+        ({"x_test": np.full((2, 5, 6, 1), 255.0)}, "x_test has pixels from 255 to 255; float"),
         ({"x_test": np.zeros((2, 0))}, r"x_test has shape \(2, 0\); .* not empty"),
         ({"x_test": np.full((2, 6), np.inf)}, "x_test has values that are NaN .* first in row 0"),
     ],

@@ -86,32 +86,19 @@ def with_nan():
     ("changes", "message"),
     [
         ({"x_test": None}, r"file\.npz has no array x_test"),
-        ({"y_train": None}, r"file\.npz has no array y_train"),
         ({"y_test": [1, 2]}, r"x_test has 3 inputs, but y_test 2 labels"),
         ({"x_train": with_nan()}, r"file\.npz: x_train has values that are NaN .* row 4"),
-        ({"x_train": np.full((6, 4, 5), 255.0)}, r"x_train has pixels from 255 to 255; float"),
         ({"x_train": np.zeros((6, 4, 5), int)}, r"x_train has dtype int64; it must be"),
         ({"x_train": np.zeros((6, 2, 5, 5), np.uint8)}, r"x_train has shape \(6, 2, 5, 5\)"),
-        (
-            {"x_train": np.zeros((6, 3, 5, 5), np.uint8)},
-            r"shape \(6, 5, 5, 3\), but x_test",
-        ),
-        ({"x_train": np.zeros((6, 20), np.uint8)}, r"x_train has shape \(6, 20\), but x_test"),
         ({"x_train": np.full((6, 2), "a")}, r"x_train has dtype <U1; it must be floating"),
-        ({"x_train": np.full((6, 2), np.nan)}, r"x_train has values that are NaN or infinite"),
         ({"x_train": np.zeros((6, 3, 5, 3), np.uint8)}, r"channels may be its second or"),
-        ({"x_train": np.zeros(6)}, r"x_train has shape \(6,\); it must be"),
-        ({"x_train": np.zeros((6, 4, 4), np.uint8)}, r"x_train has shape \(6, 4, 4, 1\), but"),
         ({"y_test": [1, 2, 3]}, r"y_test has the label 3; the classes are 0, 1, 2"),
         ({"y_test": [1, 2, 1]}, r"file\.npz: the test set has no input of class 0"),
         ({"y_train": np.ones(6)}, r"y_train has shape \(6,\) and dtype float64; it must be"),
-        ({"y_train": np.ones((6, 2), int)}, r"y_train has shape \(6, 2\)"),
         ({"y_train": np.array([0, 1, 2] * 2, object)}, r"file\.npz: y_train holds Python objects"),
         ({"class_names": ["a", "b"]}, r"y_train has labels from 0 to 2; .* 0 ... 1"),
-        ({"class_names": ["a", "b", "c", "d"]}, r"train set has no input of class d"),
         ({"class_names": ["a", "b", "a"]}, "two classes are called 'a'"),
         ({"class_names": [1, 2, 3]}, r"class_names has shape \(3,\) and dtype int64"),
-        ({"y_train": [0] * 6, "y_test": [0] * 3}, r"\['0'\]; at least two are needed"),
     ],
 )
 def test_what_is_wrong_in_an_npz_file_is_named(tmp_path, changes, message):
@@ -129,10 +116,6 @@ def test_a_missing_or_broken_npz_file_is_named(tmp_path):
     for function in (load_dataset, class_names_of):
         with pytest.raises(DataError, match=r"file\.npz cannot be read"):
             function(NPZ, tmp_path)
-    np.save(tmp_path / "file.npz", np.zeros(3))
-    (tmp_path / "file.npz.npy").rename(tmp_path / "file.npz")
-    with pytest.raises(DataError, match=r"file\.npz cannot be read"):
-        load_dataset(NPZ, tmp_path)
 
 
 def test_the_inventory_of_an_npz_file_is_its_content(tmp_path):
@@ -140,12 +123,6 @@ def test_the_inventory_of_an_npz_file_is_its_content(tmp_path):
     digest = hashlib.sha256((tmp_path / "file.npz").read_bytes()).hexdigest()
     os.utime(tmp_path / "file.npz", (0, 0))
     assert raw_inventory(NPZ, tmp_path) == {"source": "npz", "sha256": digest}
-
-
-def test_class_names_that_share_a_file_name_stay(tmp_path):
-    names = ["a b", "a/b", "A b"]
-    np.savez(tmp_path / "file.npz", **arrays(class_names=names))
-    assert class_names_of(NPZ, tmp_path) == tuple(names)
 
 
 def test_arrays_of_two_axes_are_features(tmp_path):

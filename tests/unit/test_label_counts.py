@@ -1,16 +1,11 @@
 """Several labels per image: published sets, files, arrays inside .npz files, annotations."""
 
-import functools
-import http.server
-import threading
-
 import numpy as np
 import pytest
 import torch
 
 from epistemic_calibration.data import (
     DataError,
-    _download,
     _several_labels,
     label_counts_inventory,
     load_dataset,
@@ -102,14 +97,6 @@ def test_a_header_names_the_classes_in_any_order(tmp_path):
         load({**NPZ, "label_counts": "counts.csv"}, tmp_path)
 
 
-def test_a_header_of_digits_is_a_header(tmp_path):
-    write_raw(tmp_path, class_names=np.array(["0", "1", "2"]))
-    rows = ["2,0,1"] + [f"{c},{a},{b}" for a, b, c in COUNTS]
-    (tmp_path / "counts.csv").write_text("\n".join(rows) + "\n")
-    _, counts = load({**NPZ, "label_counts": "counts.csv"}, tmp_path)
-    np.testing.assert_array_equal(counts, COUNTS)
-
-
 def test_a_part_of_the_test_set_keeps_its_own_counts(tmp_path):
     write_raw(tmp_path, label_counts=COUNTS)
     data, counts = load({**NPZ, "max_test": 12}, tmp_path)
@@ -125,10 +112,8 @@ def test_a_part_of_the_test_set_keeps_its_own_counts(tmp_path):
     [
         (COUNTS[:, :2], r"one column for each of the 3 classes"),
         (COUNTS[:-1], "counts of 119 inputs; there must be one row for each input of the whole"),
-        (COUNTS[[*range(N_TEST), 0]], "counts of 121 inputs"),
         (-COUNTS, "from -5 up"),
         (COUNTS / 2 + 0.25, "it must hold integers"),
-        (COUNTS[:, 0], r"shape \(120,\)"),
         (COUNTS[:, [1, 2, 0]], "less than in another order"),
         (COUNTS[np.argsort(np.arange(N_TEST) % 3, kind="stable")], "no more than by chance"),
         (0 * COUNTS, "no test input has a label"),
@@ -190,7 +175,6 @@ def test_annotations_hold_out_training_images(tmp_path):
     [
         (annotations()[:-1], "has 59 rows, but there are 60 training inputs"),
         (annotations() + 1, "labels from 0 to 3; they must lie in 0 ... 2"),
-        (-np.ones((60, 2), int), "labels from -1 to -1"),
     ],
 )
 def test_annotations_that_cannot_be_those_of_the_images_are_refused(tmp_path, people, message):
@@ -200,29 +184,18 @@ def test_annotations_that_cannot_be_those_of_the_images_are_refused(tmp_path, pe
         load_dataset({**NPZ, "annotations": "people.npy"}, tmp_path)
 
 
-def test_annotations_and_counts_exclude_each_other(tmp_path):
-    write_raw(tmp_path)
-    config = {**NPZ, "annotations": "a.npy", "label_counts": "b.npy"}
-    with pytest.raises(ValueError, match="give one of the two"):
-        make_source(config).has_label_counts(tmp_path)
-
-
 # --- Published sets
 
 
 @pytest.fixture
-def published(tmp_path, monkeypatch):
+def published(served, monkeypatch):
     """A published set of this module's counts, on a server of this machine."""
-    server_folder = tmp_path / "server"
-    server_folder.mkdir()
-    np.save(server_folder / "mine.npy", COUNTS)
-    handler = functools.partial(http.server.SimpleHTTPRequestHandler, directory=str(server_folder))
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
+    folder, address = served
+    np.save(folder / "mine.npy", COUNTS)
     made = Published(
         kind="label_counts",
         file="mine.npy",
-        url=f"http://127.0.0.1:{server.server_port}/mine.npy",
+        url=f"{address}mine.npy",
         shape=COUNTS.shape,
         read=np.load,
         images="these images",
@@ -231,8 +204,7 @@ def published(tmp_path, monkeypatch):
         sha256=content_sha256(COUNTS),
     )
     monkeypatch.setitem(_several_labels.PUBLISHED, "mine", made)
-    yield made
-    server.shutdown()
+    return made
 
 
 def test_published_counts_are_downloaded_once(tmp_path, published):
@@ -258,26 +230,21 @@ def test_published_counts_that_are_others_are_refused(tmp_path, published):
 
 
 @pytest.mark.fault
-def test_a_download_that_fails_says_where_to_put_the_file(tmp_path, published, monkeypatch):
-    monkeypatch.setattr(_download, "TIMEOUT", 1.0)
+def test_a_download_that_fails_says_where_to_put_the_file(tmp_path, published):
     (tmp_path / "server" / "mine.npy").unlink()
     with pytest.raises(DataError, match=rf"could not be downloaded .* Put the file to {tmp_path}"):
         published.load(tmp_path)
     assert not (tmp_path / "mine.npy").exists()
 
 
-@pytest.mark.parametrize("module", ["numpy.core.multiarray", "numpy._core.multiarray"])
-def test_the_file_of_cifar10n_is_read_and_nothing_in_it_is_run(tmp_path, monkeypatch, module):
+def test_the_file_of_cifar10n_is_read_and_nothing_in_it_is_run(tmp_path):
     people = np.random.default_rng(0).integers(0, 10, (50_000, 3))
     labels = {f"random_label{k + 1}": people[:, k].copy() for k in range(3)}
     path = tmp_path / "CIFAR-10_human.pt"
     labels["clean_label"] = people[:, 0].copy()
-    # Not zipped, so that the bytes can be changed.
+    # Not zipped, so that the bytes can be changed to those of an older numpy.
     torch.save(labels, path, _use_new_zipfile_serialization=False)
-    written = path.read_bytes()
-    old, new = (f"{name}\n_reconstruct".encode() for name in ("numpy._core.multiarray", module))
-    assert old in written
-    path.write_bytes(written.replace(old, new))
+    path.write_bytes(path.read_bytes().replace(b"numpy._core.multi", b"numpy.core.multi"))
     np.testing.assert_array_equal(PUBLISHED["cifar10n"].read(path), people)
     # The content is not that published.
     with pytest.raises(DataError, match="does not hold the labels published"):
