@@ -198,9 +198,7 @@ def published(served, monkeypatch):
         url=f"{address}mine.npy",
         shape=COUNTS.shape,
         read=np.load,
-        images="these images",
-        licence="none",
-        reference="this test",
+        about="these images",
         sha256=content_sha256(COUNTS),
     )
     monkeypatch.setitem(_several_labels.PUBLISHED, "mine", made)

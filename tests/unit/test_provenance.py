@@ -10,14 +10,13 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_info
 
-from epistemic_calibration.files import write_text
+from epistemic_calibration.files import file_digest, write_text
 from epistemic_calibration.report.warning_text import unlike
 from epistemic_calibration.workflow.provenance import (
     StaleResultError,
     canonical_json,
     check_inputs,
     damaged,
-    file_digest,
     fingerprint,
     is_current,
     made_with,

@@ -8,10 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from epistemic_calibration.files import write_text
+from epistemic_calibration.files import file_digest, write_text
 from epistemic_calibration.workflow.provenance import (
     canonical_json,
-    file_digest,
     fingerprint,
     read_receipt,
     receipt_path,

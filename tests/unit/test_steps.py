@@ -11,13 +11,12 @@ import pytest
 
 from epistemic_calibration import metrics
 from epistemic_calibration.data import DataError, raw_inventory
-from epistemic_calibration.files import DamagedFileError, read_npz, write_npz
+from epistemic_calibration.files import DamagedFileError, file_digest, read_npz, write_npz
 from epistemic_calibration.methods.base import MethodError
 from epistemic_calibration.predictions import PredictionsError
 from epistemic_calibration.result_files import SCORE_COLUMNS, read_tables
 from epistemic_calibration.seeds import derive_seed
 from epistemic_calibration.workflow.plan import stages
-from epistemic_calibration.workflow.provenance import file_digest
 from epistemic_calibration.workflow.stage import Job
 
 RNG = np.random.default_rng(0)
@@ -277,6 +276,22 @@ def test_one_file_of_all_classes_becomes_the_tasks(tmp_path, labels):
     for k, arrays in zip((1, 2), tasks, strict=True):
         expected = hypotheses[:, :, k].astype(np.float32)
         np.testing.assert_array_equal(arrays["hypotheses"], expected)
+
+
+def test_two_classes_in_one_file_are_the_task_and_its_complement(tmp_path):
+    labels = tmp_path / "two.npz"
+    y_test = Y_TEST % 2
+    write_npz(labels, {"y_test": y_test, "class_names": np.array(["cat", "dog"])})
+    h = RNG.random((30, 5))
+    changes = {
+        "hypotheses": np.stack([h, 1 - h], axis=2),
+        "y_true": y_test,
+        "class_names": None,
+    }
+    _, (cat, dog) = of_all_classes(tmp_path, str(labels), ("cat", "dog"), **changes)
+    np.testing.assert_allclose(cat["hypotheses"], h, atol=1e-6)
+    np.testing.assert_allclose(dog["hypotheses"], 1 - h, atol=1e-6)
+    np.testing.assert_array_equal(dog["y_true"], y_test)
 
 
 def test_a_file_of_one_task_may_have_the_rest_as_a_class(tmp_path, labels):

@@ -4,7 +4,7 @@ from epistemic_calibration.workflow.stage import Needs, Stage, logger
 
 
 def needs(plan, dataset, seed, method):
-    from epistemic_calibration.workflow.provenance import file_digest
+    from epistemic_calibration.files import file_digest
 
     digests, of_files = {}, {}
     for task, path in plan.prediction_files(dataset, seed, method).items():
@@ -22,10 +22,9 @@ def step(job):
 
     import numpy as np
 
-    from epistemic_calibration.files import read_npz, write_npz
+    from epistemic_calibration.files import file_digest, read_npz, write_npz
     from epistemic_calibration.predictions import PredictionsError, read_predictions
     from epistemic_calibration.result_files import read_labels
-    from epistemic_calibration.workflow.provenance import file_digest
 
     labels = read_labels(job.inputs.labels)
     of_all, _ = read_npz(job.inputs.labels, ["y_test", "class_names"])

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 #: Rows from which on a column without a repetition is an identifier.
 _MANY_ROWS = 20
 _KINDS = ("number", "category")
-_DATE = re.compile(r"\s*\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}([T ].*)?\s*")
 _DECIMAL_COMMA = re.compile(r"\s*[-+]?\d*,\d+\s*")
 _ID_NAME = re.compile(r"(.*[ _.-])?(id|uuid|guid|index)|unnamed: ?0|", re.IGNORECASE)
 
@@ -127,17 +126,9 @@ def _kind(name: str, column: pd.Series, is_category: bool, is_named: bool) -> st
                 f"it is a feature"
             )
         return "number"
-    if not pd.api.types.is_string_dtype(values.astype(object).infer_objects()) and not isinstance(
-        column.dtype, pd.CategoricalDtype
-    ):
-        inner = pd.api.types.infer_dtype(values)
-        if inner == "boolean":
-            return "number"
-        if "date" in inner or "time" in inner or "period" in inner:
-            return f"holds dates or times, such as {values.iloc[0]}: {leave_out}"
+    if pd.api.types.infer_dtype(values) == "boolean":
+        return "number"
     words = text_of(values).str.strip()
-    if words.str.fullmatch(_DATE).mean() > 0.9:
-        return f"holds dates or times, such as {words.iloc[0]!r}: {leave_out}"
     if words.str.fullmatch(_DECIMAL_COMMA).mean() > 0.5:
         return (
             f"holds numbers with decimal commas, such as {words.iloc[0]!r}: set "

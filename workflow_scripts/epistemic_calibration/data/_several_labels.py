@@ -23,10 +23,10 @@ from epistemic_calibration.data.base import (
     DataError,
     Dataset,
     DataSource,
-    file_sha256,
     logger,
     raw_file,
 )
+from epistemic_calibration.files import atomic_path, file_digest
 
 Kind = Literal["label_counts", "annotations"]
 
@@ -41,10 +41,8 @@ class Published:
     url: str
     shape: tuple[int, int]
     read: Callable[[Path], np.ndarray]
-    #: Whose they are, in whose order.
-    images: str
-    licence: str
-    reference: str
+    #: Whose labels they are, in whose order, their source and licence.
+    about: str
     #: Of the values as int64, little-endian, row by row: of the content, whatever the format.
     sha256: str | None = None
     #: Size of the file, where there is no checksum.
@@ -70,15 +68,13 @@ class Published:
                 f"{path} does not hold the labels published at {self.url}: its shape, size or the "
                 f"SHA-256 of its values is another. Delete it and run again"
             )
-        logger.info("labels of %s: %s; licence: %s", self.images, self.reference, self.licence)
+        logger.info("labels of %s", self.about)
         return values.astype(np.int64)
 
     def _download(self, path: Path) -> None:
         from torchvision.datasets.utils import download_url
 
-        from epistemic_calibration.files import atomic_path
-
-        logger.info("downloading %s (licence: %s)", self.url, self.licence)
+        logger.info("downloading %s", self.url)
         try:
             with socket_timeout(), atomic_path(path) as unfinished:
                 # A file that is there is not downloaded.
@@ -121,10 +117,8 @@ PUBLISHED = {
         url="https://github.com/jcpeterson/cifar-10h/raw/master/data/cifar10h-counts.npy",
         shape=(10_000, 10),
         read=read_array,
-        images="the test set of CIFAR-10, in its order",
-        licence="CC BY-NC-SA 4.0",
-        reference="CIFAR-10H (Peterson, Battleday, Griffiths and Russakovsky, 2019, "
-        '"Human uncertainty makes classification more robust", arXiv 1908.07086)',
+        about="the test set of CIFAR-10, in its order: CIFAR-10H (Peterson et al., 2019, arXiv "
+        "1908.07086); licence: CC BY-NC-SA 4.0",
         sha256="e3a314fdecb1f8aeb680f50fde8682d83065d5191d8fc76f0bdc86333bd7fefe",
     ),
     "fashion_mnist_h": Published(
@@ -134,10 +128,8 @@ PUBLISHED = {
         "18e120d239fd5db9889e88ce66f87222d3531472/data/fmh_counts.csv",
         shape=(10_000, 10),
         read=_read_csv,
-        images="the test set of Fashion-MNIST, in its order",
-        licence="none stated by its authors",
-        reference="Fashion-MNIST-H (Ishida, Yamane, Charoenphakdee, Niu and Sugiyama, 2023, "
-        '"Is the performance of my deep network too good to be true?", arXiv 2202.00395)',
+        about="the test set of Fashion-MNIST, in its order: Fashion-MNIST-H (Ishida et al., 2023, "
+        "arXiv 2202.00395); licence: none stated by its authors",
         n_bytes=216_176,
     ),
     "cifar10n": Published(
@@ -146,10 +138,8 @@ PUBLISHED = {
         url="https://github.com/UCSC-REAL/cifar-10-100n/raw/main/data/CIFAR-10_human.pt",
         shape=(50_000, 3),
         read=_read_cifar10n,
-        images="the training set of CIFAR-10, in its order",
-        licence="CC BY-NC 4.0",
-        reference="CIFAR-10N (Wei, Zhu, Cheng, Liu, Niu and Liu, 2022, "
-        '"Learning with noisy labels revisited", arXiv 2110.12088)',
+        about="the training set of CIFAR-10, in its order: CIFAR-10N (Wei et al., 2022, arXiv "
+        "2110.12088); licence: CC BY-NC 4.0",
         sha256="b22910af0e85b6f33a93b0950d37fc17d9a4daffd0f680476e8d26cae0b9f2c1",
     ),
 }
@@ -171,7 +161,7 @@ def labels_inventory(given: str, kind: Kind, data_dir: Path) -> dict[str, Any]:
     if given in PUBLISHED:
         published = _published(given, kind)
         return {"name": given, "sha256": published.sha256, "n_bytes": published.n_bytes}
-    return {"sha256": file_sha256(_file(given, kind, data_dir))}
+    return {"sha256": file_digest(_file(given, kind, data_dir))}
 
 
 def read_labels_of_people(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 import logging
 import re
 import typing
@@ -21,7 +20,8 @@ from epistemic_calibration.parameters import parameter
 
 logger = logging.getLogger("epistemic_calibration")
 
-#: Characters of a class name in a path.
+#: Characters of a class name in a path: names of files end at 255 bytes, and those of receipts and
+#: temporary files are longer.
 _LONGEST = 150
 
 
@@ -231,12 +231,6 @@ def raw_file(data_dir: Path, given: str, key: str, more: str = "") -> Path:
     return path
 
 
-def file_sha256(path: Path) -> str:
-    """Return the SHA-256 of a file."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
 def check_class_names(names: Sequence[str]) -> None:
     """Check that there are two classes or more, each with a name of its own."""
     if len(names) < 2:
@@ -272,9 +266,9 @@ def task_names(class_names: Sequence[str]) -> tuple[str, ...]:
     """Return class names as parts of paths: ASCII letters, digits, ``-``, ``_`` and ``.``.
 
     Accents are dropped, each run of other characters becomes ``_``, and so does a leading dot.
-    Where no letter or digit is left, as of names in other scripts, or two names would be told
-    apart by capitals alone or not at all, a class is called by its number, from 0:
-    ``class_3``. A name of more than 150 characters ends in a part of its SHA-256 instead.
+    Where no letter or digit is left, as of names in other scripts, more than 150 characters are,
+    or two names would be told apart by capitals alone or not at all, a class is called by its
+    number, from 0: ``class_3``.
 
     Parameters
     ----------
@@ -296,15 +290,11 @@ def task_names(class_names: Sequence[str]) -> tuple[str, ...]:
     numbered = {
         k
         for k, name in enumerate(plain)
-        if not re.search("[A-Za-z0-9]", name) or taken[name.lower()] > 1
+        if not re.search("[A-Za-z0-9]", name) or taken[name.lower()] > 1 or len(name) > _LONGEST
     }
-    # Another class may have such a number for its name.
-    while True:
-        spelt = {plain[k].lower(): k for k in range(len(plain)) if k not in numbered}
-        clash = {spelt[f"class_{k}"] for k in numbered if f"class_{k}" in spelt}
-        if not clash:
-            break
-        numbered |= clash
+    if numbered:
+        # Another class may have such a number for its name.
+        numbered |= {k for k, name in enumerate(plain) if re.fullmatch(r"(?i)class_\d+", name)}
     return tuple(f"class_{k}" if k in numbered else name for k, name in enumerate(plain))
 
 
@@ -313,12 +303,7 @@ def _path_safe(class_name: str) -> str:
         raise ValueError("a class name is empty")
     plain = unicodedata.normalize("NFKD", class_name)
     plain = "".join(c for c in plain if not unicodedata.combining(c))
-    plain = re.sub(r"^\.", "_", re.sub(r"[^A-Za-z0-9._-]+", "_", plain))
-    if len(plain) <= _LONGEST:
-        return plain
-    # Names of files end at 255 bytes, and those of receipts and temporary files are longer.
-    digest = hashlib.sha256(class_name.encode("utf-8", "surrogatepass")).hexdigest()
-    return f"{plain[: _LONGEST - 13]}-{digest[:12]}"
+    return re.sub(r"^\.", "_", re.sub(r"[^A-Za-z0-9._-]+", "_", plain))
 
 
 def _choices(annotation: Any) -> tuple[Any, ...]:

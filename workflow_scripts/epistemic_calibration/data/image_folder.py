@@ -155,8 +155,8 @@ class _Reader:
     #: Files by their size, and by their kind, where the configuration says none.
     sizes: dict[tuple[int, int], list[str]] = field(default_factory=dict)
     kinds: dict[str, list[str]] = field(default_factory=dict)
-    unreadable: list[str] = field(default_factory=list)
-    deep: list[str] = field(default_factory=list)
+    #: Files that are no images of 8 bits, by what is wrong with them.
+    wrong: dict[str, list[str]] = field(default_factory=dict)
 
     def read(self, files: Sequence[str]) -> np.ndarray | None:
         """Return the images of files; with faults, what is in the array means nothing."""
@@ -174,13 +174,7 @@ class _Reader:
 
     def faults(self) -> list[str]:
         """Return what is wrong with the files read so far, a line a kind."""
-        faults = []
-        for files, words in (
-            (self.unreadable, "cannot be read as images"),
-            (self.deep, "have more than 8 bits a channel: convert them"),
-        ):
-            if files:
-                faults.append(f"{words}: {_first(files)} ({len(files):,} files)")
+        faults = [f"{words}: {_first(n)} ({len(n):,} files)" for words, n in self.wrong.items()]
         if self.size is None and len(self.sizes) > 1:
             most = list(max(self.sizes, key=lambda size: len(self.sizes[size])))
             faults.append(
@@ -203,10 +197,12 @@ class _Reader:
         # Decoders raise OSError, SyntaxError, ValueError, struct.error and others.
         except Exception as error:
             reason = " ".join(str(error).replace(path, "").split())[:80]
-            self.unreadable.append(f"{name} ({reason or type(error).__name__})")
+            named = f"{name} ({reason or type(error).__name__})"
+            self.wrong.setdefault("cannot be read as images", []).append(named)
             return None
         if image.mode[0] in "IF":
-            self.deep.append(name)
+            words = "have more than 8 bits a channel: convert them"
+            self.wrong.setdefault(words, []).append(name)
             return None
         size, channels = image.size[::-1], 1 if image.mode in ("1", "L", "LA", "La") else 3
         self.sizes.setdefault(size, []).append(name)

@@ -15,10 +15,10 @@ from epistemic_calibration.data.base import (
     Dataset,
     DataSource,
     check_inputs,
-    file_sha256,
     logger,
     raw_file,
 )
+from epistemic_calibration.files import file_digest
 from epistemic_calibration.parameters import parameter
 
 #: What arrays are called, the first name that a file has counts: ours, MedMNIST's.
@@ -28,8 +28,6 @@ _NAMES = {
     "x_test": ("x_test", "test_images"),
     "y_test": ("y_test", "test_labels"),
 }
-#: Left out: a benchmark chooses nothing by a validation set.
-_UNUSED = ("val_images", "val_labels", "x_val", "y_val")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,11 +46,8 @@ class Npz(DataSource):
 
     def load(self, data_dir: Path) -> Dataset:
         path = self._file(data_dir)
-        found = array_shapes(path)
-        own = {name: _own_name(path, name, found) for name in _NAMES}
+        own = {name: _own_name(path, name, array_shapes(path)) for name in _NAMES}
         arrays = read_arrays(path, {*own.values(), "class_names"})
-        if unused := [name for name in _UNUSED if name in found]:
-            logger.info("%s: not used: %s", path, ", ".join(f"{n} {found[n]}" for n in unused))
         names = _class_names(path, own["y_train"], arrays)
         parts = {}
         for part in ("train", "test"):
@@ -88,7 +83,7 @@ class Npz(DataSource):
         return _class_names(path, y_train, read_arrays(path, [name]))
 
     def inventory(self, data_dir: Path) -> dict[str, Any]:
-        return {"sha256": file_sha256(self._file(data_dir))}
+        return {"sha256": file_digest(self._file(data_dir))}
 
     def _file(self, data_dir: Path) -> Path:
         return raw_file(data_dir, self.path, "path")
@@ -99,8 +94,8 @@ def _own_name(path: Path, name: str, found: Collection[str]) -> str:
     for candidate in _NAMES[name]:
         if candidate in found:
             return candidate
-    held = f"it holds {', '.join(sorted(found))}" if found else "it holds no arrays"
-    raise DataError(f"{path} has no array {' or '.join(_NAMES[name])}; {held}")
+    held = ", ".join(sorted(found)) or "no arrays"
+    raise DataError(f"{path} has no array {' or '.join(_NAMES[name])}; it holds {held}")
 
 
 def _inputs(path: Path, name: str, inputs: np.ndarray) -> np.ndarray:

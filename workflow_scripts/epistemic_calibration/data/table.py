@@ -14,10 +14,10 @@ from epistemic_calibration.data.base import (
     DataError,
     Dataset,
     DataSource,
-    file_sha256,
     logger,
     raw_file,
 )
+from epistemic_calibration.files import file_digest
 from epistemic_calibration.parameters import parameter
 
 if TYPE_CHECKING:
@@ -136,7 +136,7 @@ class Table(DataSource):
 
     def inventory(self, data_dir: Path) -> dict[str, Any]:
         return {
-            f"{key}_sha256": file_sha256(raw_file(data_dir, getattr(self, key), key))
+            f"{key}_sha256": file_digest(raw_file(data_dir, getattr(self, key), key))
             for key in ("path", "test_path")
             if getattr(self, key) is not None
         }

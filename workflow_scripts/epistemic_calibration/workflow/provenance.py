@@ -22,7 +22,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from epistemic_calibration.files import write_text
+from epistemic_calibration.files import file_digest, write_text
 
 # What numbers depend on, by the name under which it is imported.
 _MODULES = {
@@ -56,12 +56,6 @@ def canonical_json(value: Any) -> str:
 def fingerprint(spec: Mapping[str, Any]) -> str:
     """Return the SHA-256 of a spec, as 64 hexadecimal digits."""
     return hashlib.sha256(canonical_json(spec).encode()).hexdigest()
-
-
-def file_digest(path: str | Path) -> str:
-    """Return the SHA-256 of a file's content, as 64 hexadecimal digits."""
-    with Path(path).open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def made_with() -> dict[str, list[str]]:
