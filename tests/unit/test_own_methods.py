@@ -116,7 +116,7 @@ def test_parameters_of_a_plain_class_are_taken(resolved):
     ("content", "expected"),
     [
         (text(init="self").replace("= random_state", "= 0"), "Mine takes no random_state"),
-        (text(sample="sample_hypothesis"), "lacks sample_hypotheses (is sample_hypothesis meant"),
+        (text(sample="sample_hypothesis"), "Mine lacks sample_hypotheses"),
         (text(base="object"), "found 0: []; Mine is no subclass: class Mine(Method)"),
         (text() + text().replace("Mine", "Other"), "found 2: ['Mine', 'Other']"),
         (text() + "    def predict_probas(self, X): pass\n", "did you mean 'predict_proba'?"),

@@ -7,7 +7,6 @@ and ``base.py``, hold what the others share.
 
 from __future__ import annotations
 
-import difflib
 import importlib
 import inspect
 import pkgutil
@@ -94,14 +93,8 @@ def _shortcomings(
     """Say of each class why it is none of those that are looked for."""
     for value in classes:
         if value not in defined:
-            yield f"; {value.__name__} lacks "
-            yield ", ".join(_lacking(value, name) for name in sorted(value.__abstractmethods__))
+            yield f"; {value.__name__} lacks {', '.join(sorted(value.__abstractmethods__))}"
     if not classes:
         for value in vars(module).values():
             if inspect.isclass(value) and value.__module__ == module.__name__:
                 yield f"; {value.__name__} is no subclass: class {value.__name__}({base.__name__})"
-
-
-def _lacking(value: type, name: str) -> str:
-    close = difflib.get_close_matches(name, [n for n in vars(value) if n[0] != "_"], n=1)
-    return f"{name} (is {close[0]} meant to be it?)" if close else name

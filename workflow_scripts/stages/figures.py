@@ -47,9 +47,4 @@ def step(job):
         save_figure(module.draw(results, width=width), stem, caption=caption)
 
 
-STAGE = Stage(
-    needs,
-    step,
-    inputs=("scores*", "comparisons", "diagnostics"),
-    outputs=("figures*",),
-)
+STAGE = Stage(needs, step, inputs=("scores*", "comparisons", "diagnostics"), outputs=("figures*",))

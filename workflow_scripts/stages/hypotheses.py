@@ -83,10 +83,4 @@ def fit_tasks(job, latents, neighbors):
     job.work_folder.rmdir()
 
 
-STAGE = Stage(
-    needs,
-    step,
-    inputs=("latents", "neighbors*"),
-    outputs=("hypotheses",),
-    threads=True,
-)
+STAGE = Stage(needs, step, inputs=("latents", "neighbors*"), outputs=("hypotheses",), threads=True)

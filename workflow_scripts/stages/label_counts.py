@@ -39,10 +39,4 @@ def step(job):
     write_npz(job.outputs.label_counts, {"label_counts": counts, **same})
 
 
-STAGE = Stage(
-    needs,
-    step,
-    inputs=("labels",),
-    outputs=("label_counts",),
-    unchecked=("data_dir",),
-)
+STAGE = Stage(needs, step, inputs=("labels",), outputs=("label_counts",), unchecked=("data_dir",))

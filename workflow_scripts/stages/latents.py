@@ -35,9 +35,5 @@ def step(job):
 
 
 STAGE = Stage(
-    needs,
-    step,
-    inputs=("images", "labels", "weights"),
-    outputs=("latents",),
-    threads=True,
+    needs, step, inputs=("images", "labels", "weights"), outputs=("latents",), threads=True
 )

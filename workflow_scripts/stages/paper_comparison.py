@@ -41,8 +41,5 @@ def step(job):
 
 
 STAGE = Stage(
-    needs,
-    step,
-    inputs=("scores*",),
-    outputs=("table", "comparison", "comparison_text", "means"),
+    needs, step, inputs=("scores*",), outputs=("table", "comparison", "comparison_text", "means")
 )

@@ -64,15 +64,9 @@ def step(job):
 
 def _without_extras(given, arrays):
     """Return arrays less what a data set says of itself, for all methods."""
-    for name in ("n_positive", "n_labels", "label_counts"):
+    for name in ("n_positive", "n_labels", "label_counts", "groups"):
         if arrays.pop(name, None) is not None:
-            logger.warning(
-                "%s: %s is not used: give label_counts of the data set, for all methods",
-                given,
-                name,
-            )
-    if arrays.pop("groups", None) is not None:
-        logger.warning("%s: groups are not used: the scores of a data set take none", given)
+            logger.warning("%s: %s is not used: a data set says it, for all methods", given, name)
     return arrays
 
 

@@ -7,14 +7,13 @@ from epistemic_calibration.workflow.stage import Needs, Stage, logger
 def needs(plan, dataset, seed, method):
     from epistemic_calibration.data import has_label_counts
 
-    fitted = plan.fit_stage(method)
     counts = {}
     if plan.of_source(has_label_counts, dataset):
         counts = plan.made_by("label_counts", dataset=dataset)
     return Needs(
         {"tasks": list(plan.tasks(dataset)), "scores": plan.score_settings(dataset)},
         {
-            "hypotheses": plan.made_by(fitted, dataset=dataset, seed=seed, method=method),
+            "hypotheses": plan.hypotheses_of(dataset=dataset, seed=seed, method=method),
             "labels": plan.made_by("images", dataset=dataset),
             "label_counts": counts,
         },
@@ -52,8 +51,5 @@ def step(job):
 
 
 STAGE = Stage(
-    needs,
-    step,
-    inputs=("hypotheses", "labels", "label_counts*"),
-    outputs=("scores", "compared"),
+    needs, step, inputs=("hypotheses", "labels", "label_counts*"), outputs=("scores", "compared")
 )

@@ -5,7 +5,6 @@ from epistemic_calibration.workflow.stage import Needs, Stage, logger
 
 def needs(plan, dataset, seed, method):
     block = plan.config.sensitivity
-    fitted = plan.fit_stage(method)
     settings = {
         "tasks": list(plan.tasks(dataset))[: block.n_tasks],
         "scores": plan.config.datasets[dataset].scores.model_dump(),
@@ -15,7 +14,7 @@ def needs(plan, dataset, seed, method):
     return Needs(
         settings,
         {
-            "hypotheses": plan.made_by(fitted, dataset=dataset, seed=seed, method=method),
+            "hypotheses": plan.hypotheses_of(dataset=dataset, seed=seed, method=method),
             "labels": plan.made_by("images", dataset=dataset),
         },
     )

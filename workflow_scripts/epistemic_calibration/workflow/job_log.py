@@ -12,7 +12,6 @@ from pathlib import Path
 
 logger = logging.getLogger("epistemic_calibration")
 
-_DONE, _FAILED = "done in ", "FAILED: "
 _SOURCES = Path(__file__).parents[2]
 _LIBRARIES = tuple(sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib"))
 _OF_A_METHOD = re.compile(
@@ -26,11 +25,6 @@ def start_log() -> None:
     logging.basicConfig(
         level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s", stream=sys.stdout
     )
-
-
-def done_line(seconds: float) -> str:
-    """Return the last line of the log of a job that did what it had to."""
-    return f"{_DONE}{seconds:.1f} s"
 
 
 def failed_line(error: BaseException) -> str:
@@ -52,7 +46,7 @@ def failed_line(error: BaseException) -> str:
     if method := _OF_A_METHOD.fullmatch(str(error)):
         place = f"{Path(method['file']).name}, line {method['line']}"
         text = f"{place}: {method['what']}{method['more']}"
-    return _FAILED + textwrap.shorten(text, _MAX_LENGTH, placeholder=" …")
+    return "FAILED: " + textwrap.shorten(text, _MAX_LENGTH, placeholder=" …")
 
 
 def _place(error: BaseException) -> str:

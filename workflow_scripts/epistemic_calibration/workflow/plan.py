@@ -234,9 +234,10 @@ class Plan:
 
     # Specs
 
-    def fit_stage(self, method: str) -> str:
-        """Return the stage that makes a method's hypotheses."""
-        return "predictions" if method in self.imported else "hypotheses"
+    def hypotheses_of(self, **where: Any) -> dict[str, str]:
+        """Return the job that makes a method's hypotheses, as `made_by` returns it."""
+        stage = "predictions" if where["method"] in self.imported else "hypotheses"
+        return self.made_by(stage, **where)
 
     def scores_of(self, dataset: str, seeds: Sequence[int] | None = None) -> dict[str, str]:
         """Return the jobs that score all methods of a data set, as `made_by` returns them."""

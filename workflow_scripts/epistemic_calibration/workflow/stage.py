@@ -31,7 +31,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from epistemic_calibration.workflow._undeclared import undeclared_files
-from epistemic_calibration.workflow.job_log import done_line, failed_line, start_log
+from epistemic_calibration.workflow.job_log import failed_line, start_log
 from epistemic_calibration.workflow.job_warnings import WarningCollector, merged
 from epistemic_calibration.workflow.provenance import (
     StaleResultError,
@@ -135,7 +135,7 @@ class Stage:
             name = f"datasets.{where.get('dataset', '<name>')}"
             logger.error("%s", failed_line(error).replace("datasets.<name>", name))
             sys.exit(1)
-        logger.info("%s", done_line(time.perf_counter() - started))
+        logger.info("done in %.1f s", time.perf_counter() - started)
 
     def _parsed(self, arguments: Sequence[str]) -> dict[str, Any]:
         parser = argparse.ArgumentParser()
