@@ -2,7 +2,6 @@
 
 import copy
 import importlib.util
-import json
 import os
 import subprocess
 import sys
@@ -19,7 +18,6 @@ from epistemic_calibration.workflow.config import (
     check_yaml,
     json_schema,
     resolve_config,
-    retyped,
 )
 
 ROOT = Path(__file__).parents[2]
@@ -63,14 +61,6 @@ def test_a_short_configuration_is_enough():
     resolved = resolve_config(short)
     assert resolved.datasets["digits"].encoder == "auto"
     assert resolved.controls == resolved.toy == {}
-
-
-def test_the_resolved_configuration_is_plain_data():
-    dumped = resolve_config(SHIPPED).model_dump(mode="json")
-    assert yaml.safe_load(yaml.safe_dump(dumped)) == dumped == json.loads(json.dumps(dumped))
-    source = dumped["datasets"]["digits"]["source"]
-    assert source["test_fraction"] == 0.5
-    assert source["max_train"] is None
 
 
 def test_the_schema_for_editors_finds_faults():
@@ -184,13 +174,6 @@ def test_what_is_not_yaml_is_named_with_its_file(tmp_path, text, message):
     path.write_bytes(text.encode("latin-1"))
     with pytest.raises(ConfigError, match=message):
         check_yaml(path)
-
-
-def test_overrides_of_the_command_line_have_types():
-    # As Snakemake reads --config 'seeds=[0, 1]' 'scores={n_bins: 5}' device=cpu threads=2
-    given = {"seeds": ["0", "1"], "scores": {"n_bins": "5"}, "device": "cpu", "threads": 2}
-    expected = {"seeds": [0, 1], "scores": {"n_bins": 5}, "device": "cpu", "threads": 2}
-    assert retyped(given) == expected
 
 
 def test_methods_may_have_files_of_the_same_name_beside_them(config, tmp_path):

@@ -88,14 +88,6 @@ def test_classes_without_a_spelling_of_their_own_are_numbered(names, safe):
     assert list(task_names(names)) == safe
 
 
-def test_pixels_are_float32_in_0_1():
-    pixels = Dataset.pixels(np.array([0, 51, 255], np.uint8))
-    assert pixels.dtype == np.float32
-    assert pixels.tolist() == [0, np.float32(0.2), 1]
-    same = np.array([0.25], np.float32)
-    assert Dataset.pixels(same) is same
-
-
 def image_dataset(**changes):
     images = np.zeros((4, 5, 6, 1), np.uint8)
     parts = {"x_train": images, "y_train": np.array([0, 1, 0, 1]), "x_test": images[:2]}

@@ -195,7 +195,7 @@ UNIQUE = [f"person {k}" for k in range(N)]
         ({}, {"split": "part"}, r"no column 'part' \(config key datasets\.<name>\.split\)"),
         ({}, {"split": "colour"}, "column 'colour' says '.*'.* it must say train or test"),
         ({"part": ["train"] * N}, {"split": "part"}, "no row is of the test set"),
-        ({}, {"separator": ";"}, r"it has age,colour,smokes,bought: set .*\.separator to ','"),
+        ({}, {"separator": ";"}, "it has age,colour,smokes,bought; is .*separator right"),
     ],
 )
 def test_what_is_wrong_in_a_table_is_named(tmp_path, changes, keys, message):

@@ -58,7 +58,10 @@ class ImageFolder(DataSource):
     def load(self, data_dir: Path) -> Dataset:
         folder = self._folder(data_dir)
         classes = {part: _class_folders(folder, part) for part in ("train", "test")}
-        faults = _class_faults(classes)
+        faults = []
+        for one, other in (("train", "test"), ("test", "train")):
+            if lacking := sorted(set(classes[one]) - set(classes[other])):
+                faults.append(f"class {_first(lacking)} in {one}/, but not in {other}/")
         size = (self.image_size,) * 2 if isinstance(self.image_size, int) else self.image_size
         reader = _Reader(folder, None if size is None else tuple(size), self.channels)
         parts = {}
@@ -114,15 +117,6 @@ def _class_folders(folder: Path, part: str) -> tuple[str, ...]:
     if not names:
         raise DataError(f"{folder / part} has no class folders; it must hold {part}/CLASS/*")
     return names
-
-
-def _class_faults(classes: Mapping[str, Sequence[str]]) -> list[str]:
-    faults = []
-    for one, other in (("train", "test"), ("test", "train")):
-        lacking = sorted(set(classes[one]) - set(classes[other]))
-        if lacking:
-            faults.append(f"class {_first(lacking)} in {one}/, but not in {other}/")
-    return faults
 
 
 def _image_files(folder: Path, part: str, name: str, faults: list[str]) -> list[str]:

@@ -196,9 +196,10 @@ class Table(DataSource):
         names = self._column_names(path) if parquet is None else list(parquet.columns)
         for key, name in zip(("label", "split"), needed, strict=False):
             if name not in names:
+                more = "; is datasets.<name>.separator right?" if len(names) == 1 else ""
                 raise DataError(
                     f"{path} has no column {name!r} (config key datasets.<name>.{key}); it has "
-                    f"{', '.join(names)}{self._other_separator(names)}"
+                    f"{', '.join(names)}{more}"
                 )
         if parquet is None:
             frame = self._read_text(path, names, wanted)
@@ -216,15 +217,10 @@ class Table(DataSource):
             )
         return frame.assign(**{self.label: labels})
 
-    def _other_separator(self, names: list[str]) -> str:
-        likely = [mark for mark in (";", "\t", "|", ",") if len(names) == 1 and mark in names[0]]
-        return f": set datasets.<name>.separator to {likely[0]!r}" if likely else ""
-
     def _column_names(self, path: Path) -> list[str]:
         head = self._parsed(path, header=None, nrows=2, dtype=str, keep_default_na=False)
         names = [str(name).strip() for name in head.iloc[0]]
-        twice = sorted({name for name in names if names.count(name) > 1})
-        if twice:
+        if twice := sorted({name for name in names if names.count(name) > 1}):
             raise DataError(f"{path} has a column twice: {', '.join(map(repr, twice))}")
         return names
 

@@ -167,13 +167,9 @@ def _method_entry(
     given = parse(Entry, entry, key, faults)
     if given is None:
         return None
-    name = key.partition(".")[2]
-    shown_on = given.datasets or datasets
-    faults += [
-        f"{key}.datasets: {dataset!r} is not a data set{suggest(dataset, datasets)}"
-        for dataset in shown_on
-        if dataset not in datasets
-    ]
+    name, shown_on = key.partition(".")[2], given.datasets or datasets
+    strange = [n for n in shown_on if n not in datasets]
+    faults += [f"{key}.datasets: {n!r} is not a data set{suggest(n, datasets)}" for n in strange]
     resolved = {
         "label": given.label or name,
         "datasets": shown_on,
@@ -186,10 +182,8 @@ def _method_entry(
         implementation = given.file + (f"::{given.class_}" if given.class_ else "")
     elif implementation not in available_methods():
         names = available_methods()
-        faults.append(
-            f"{key}: no method {implementation!r}{suggest(implementation, names)}; give one of "
-            f"{', '.join(names)}, or `file: path/to/method.py`"
-        )
+        words = f"no method {implementation!r}{suggest(implementation, names)}"
+        faults.append(f"{key}: {words}; give one of {', '.join(names)}, or a `file`")
         return None
     resolved |= {
         "implementation": implementation,
