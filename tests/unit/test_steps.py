@@ -1,5 +1,6 @@
 """What the steps of the stages do, called as a job calls them, on small arrays."""
 
+import json
 import shutil
 import sys
 from pathlib import Path
