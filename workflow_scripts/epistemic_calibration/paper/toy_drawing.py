@@ -5,23 +5,17 @@ How each is drawn is the function ``plot`` of its file in ``paper/toy/``.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from epistemic_calibration.report._names import drawable
-from epistemic_calibration.report.style import (
-    COLUMN_WIDTH,
-    MethodStyle,
-    method_styles,
-    rc_params,
-)
+from epistemic_calibration.report.style import COLUMN_WIDTH, method_styles, rc_params
 
 if TYPE_CHECKING:
     import numpy as np
     import pandas as pd
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-    from matplotlib.lines import Line2D
 
     from epistemic_calibration.paper.toy import Experiment
 
@@ -80,10 +74,6 @@ class Canvas:
         figure = Figure(figsize=(COLUMN_WIDTH, height), layout="constrained")
         return figure, figure.subplots(n_rows, n_columns, squeeze=False, **options)
 
-    def styles(self, methods: Iterable[str]) -> dict[str, MethodStyle]:
-        """Return the styles of methods by name; see `report.style.method_styles`."""
-        return method_styles(methods)
-
     def label(self, method: str) -> str:
         """Return what a method is called in the figure."""
         return drawable(self._labels.get(method, method.replace("_", " ").capitalize()))
@@ -103,14 +93,8 @@ class Canvas:
 
     def palette(self, table: pd.DataFrame) -> dict[str, str]:
         """Return the colour of each ``Method`` of a table."""
-        styles = self.styles(table["method"])
+        styles = method_styles(table["method"])
         return {self.label(method): style.color for method, style in styles.items()}
-
-    def handle(self, label: str, **options: Any) -> Line2D:
-        """Return an entry of a legend; ``options`` are those of ``Line2D``."""
-        from matplotlib.lines import Line2D
-
-        return Line2D([], [], label=label, **options)
 
     def seeds(self, table: pd.DataFrame) -> str:
         """Return how many seeds a table has, in words such as ``10 seeds``."""

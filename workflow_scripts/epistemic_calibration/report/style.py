@@ -7,38 +7,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-#: The nine methods of the paper, in the order of its tables.
-PAPER_METHODS = (
-    "centroids",
-    "dropconnect",
-    "bayesian_logistic_regression",
-    "likelihood",
-    "eknn",
-    "random_forest",
-    "mc_dropout",
-    "deep_ensemble",
-    "laplace",
-)
-
 #: Widths of a figure in one column of a paper and across the text, in inches: ICML's column, and
 #: the text of NeurIPS and ICLR.
 COLUMN_WIDTH = 3.25
 FULL_WIDTH = 5.5
-
-# After "muted" of Paul Tol, "Colour Schemes" (SRON/EPS/TN/09-002, 2021), safe for the usual kinds
-# of colour blindness, with the lighter ones darkened to a contrast of 3 with white.
-_PAPER_COLORS = (
-    "#999933",  # olive
-    "#0099E5",  # blue
-    "#AA4499",  # purple
-    "#A69359",  # sand
-    "#0C805B",  # teal
-    "#CC6677",  # rose
-    "#332288",  # indigo
-    "#117733",  # green
-    "#882255",  # wine
-)
-_PAPER_MARKERS = ("X", "o", "s", "P", "D", "^", "v", "<", ">")
 
 # Outlines of markers that matplotlib has no letter for.
 _HOUSE = ((-1, -1), (1, -1), (1, 0.2), (0, 1), (-1, 0.2), (-1, -1))
@@ -46,18 +18,33 @@ _HOURGLASS = ((-0.8, -1), (0.8, -1), (-0.8, 1), (0.8, 1), (-0.8, -1))
 _DART = ((-1, -1), (0, -0.5), (1, -1), (0, 1), (-1, -1))
 _TRAPEZIUM = ((-1, -0.7), (1, -0.7), (0.4, 0.7), (-0.4, 0.7), (-1, -0.7))
 
-# Controls are black and grey, so that nobody takes them for methods; of the greys, these
-# are far from the colours above for the colour-blind, too.
-_CONTROLS = {
+# The paper's nine methods, in the order of its tables: after "muted" of Paul Tol, "Colour Schemes"
+# (SRON/EPS/TN/09-002, 2021), safe for the usual kinds of colour blindness, with the lighter ones
+# darkened to a contrast of 3 with white.
+_PAPER = {
+    "centroids": ("#999933", "X"),  # olive
+    "dropconnect": ("#0099E5", "o"),  # blue
+    "bayesian_logistic_regression": ("#AA4499", "s"),  # purple
+    "likelihood": ("#A69359", "P"),  # sand
+    "eknn": ("#0C805B", "D"),  # teal
+    "random_forest": ("#CC6677", "^"),  # rose
+    "mc_dropout": ("#332288", "v"),  # indigo
+    "deep_ensemble": ("#117733", "<"),  # green
+    "laplace": ("#882255", ">"),  # wine
+}
+#: The nine methods of the paper, in the order of its tables.
+PAPER_METHODS = tuple(_PAPER)
+
+_FIXED = {
+    **_PAPER,
+    # Controls are black and grey, so that nobody takes them for methods; of the greys, these are
+    # far from the colours above for the colour-blind, too.
     "oracle": ("#000000", "*"),
     "base_rate": ("#333333", "p"),
     "label_shuffled_ensemble": ("#939393", "h"),
     "venn_abers": ("#51472F", _HOUSE),
-}
-
-# All the colours below are the farthest from those above under simulated protanopia and
-# deuteranopia, of those that stand out from white and are neither black nor grey.
-_EXTENDED = {
+    # All further colours are the farthest from those above under simulated protanopia and
+    # deuteranopia, of those that stand out from white and are neither black nor grey.
     "gradient_boosting_ensemble": ("#807800", "d"),
     "evidential": ("#AA0011", (4, 1, 0)),
     "swag": ("#0030F2", _HOURGLASS),
@@ -104,23 +91,20 @@ def method_styles(methods: Iterable[str]) -> dict[str, MethodStyle]:
     >>> method_styles(["eknn", "mine"])["eknn"]
     MethodStyle(color='#0C805B', marker='D')
     """
-    paper = zip(_PAPER_COLORS, _PAPER_MARKERS, strict=True)
-    fixed = dict(zip(PAPER_METHODS, paper, strict=True)) | _CONTROLS | _EXTENDED
+    known = dict(_FIXED)
     free = [(color, marker) for marker in _FURTHER_MARKERS for color in _FURTHER_COLORS]
-    unknown = [name for name in dict.fromkeys(methods) if name not in fixed]
+    unknown = [name for name in dict.fromkeys(methods) if name not in known]
     if len(unknown) > len(free):
         raise ValueError(
             f"methods has {len(unknown)} names beyond the project's own; at most {len(free)} can "
             f"be told apart in a figure"
         )
-    n_further, taken = len(free), set()
     for name in unknown:
-        place = int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], "big") % n_further
-        while place in taken:
-            place = (place + 1) % n_further
-        taken.add(place)
-        fixed[name] = free[place]
-    return {name: MethodStyle(*fixed[name]) for name in methods}
+        place = int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], "big")
+        while free[place % len(free)] in known.values():
+            place += 1
+        known[name] = free[place % len(free)]
+    return {name: MethodStyle(*known[name]) for name in methods}
 
 
 def rc_params(**overrides: Any) -> dict[str, Any]:

@@ -123,8 +123,8 @@ class Toy:
         values = {"tece": self.tece(found), "eece": self.eece(found, n_bins, binning).eece}
         return self.rows(values, found, n_bins, binning, **context)
 
-    @staticmethod
     def rows(
+        self,
         values: Mapping[str, float],
         predictions: Predictions,
         n_bins: int,
@@ -132,9 +132,15 @@ class Toy:
         **context: Any,
     ) -> list[dict[str, Any]]:
         """Return values by metric as rows of a tidy table, with what they have in common."""
-        shape = {"n_bins": n_bins, "n_hypotheses": predictions.hypotheses.shape[1]}
+        common = {
+            "n_bins": n_bins,
+            "n_hypotheses": predictions.hypotheses.shape[1],
+            "binning": binning,
+            "n_train": len(self.y_train),
+            "n_test": len(self.y_test),
+        }
         return [
-            {**context, "metric": name, "value": float(value), **shape, "binning": binning}
+            {**context, "metric": name, "value": float(value), **common}
             for name, value in values.items()
         ]
 

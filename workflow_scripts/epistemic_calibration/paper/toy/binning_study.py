@@ -4,13 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Any
 
-from epistemic_calibration.paper.toy.base import (
-    BinningName,
-    Experiment,
-    TestSetSize,
-    Toy,
-    TrainingSetSize,
-)
+from epistemic_calibration.paper.toy import base
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -20,14 +14,14 @@ if TYPE_CHECKING:
 
 
 def measure(
-    toy: Toy,
+    toy: base.Toy,
     bin_numbers: Annotated[
         tuple[Annotated[int, {"ge": 1}], ...],
         {"min_length": 1, "description": "numbers of bins of the EECE"},
     ] = (10, 20, 50, 100, 200, 300, 400, 600),
-    n_train: TrainingSetSize = 20,
-    n_test: TestSetSize = 10_000,
-    binning: BinningName = "kmeans",
+    n_train: base.TrainingSetSize = 20,
+    n_test: base.TestSetSize = 10_000,
+    binning: base.BinningName = "kmeans",
 ) -> list[dict[str, Any]]:
     """Return TECE, which has no bins, EECE and |EECE − TECE| for each number of bins."""
     toy.draw(n_train, n_test)
@@ -37,7 +31,7 @@ def measure(
         eece = toy.eece(found, n_bins, binning).eece
         values = {"tece": tece, "eece": eece, "absolute_difference": abs(eece - tece)}
         rows += toy.rows(values, found, n_bins, binning)
-    return [{**row, "n_train": n_train, "n_test": n_test} for row in rows]
+    return rows
 
 
 def plot(table: pd.DataFrame, canvas: Canvas) -> Figure:
@@ -58,4 +52,4 @@ def plot(table: pd.DataFrame, canvas: Canvas) -> Figure:
     return figure
 
 
-EXPERIMENT = Experiment(measure, plot)
+EXPERIMENT = base.Experiment(measure, plot)

@@ -4,13 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Any
 
-from epistemic_calibration.paper.toy.base import (
-    Experiment,
-    TestSetSize,
-    Toy,
-    TrainingSetSize,
-    point_prediction,
-)
+from epistemic_calibration.paper.toy import base
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -20,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def measure(
-    toy: Toy,
+    toy: base.Toy,
     variants: Annotated[
         dict[str, dict[str, Any]],
         {
@@ -28,8 +22,8 @@ def measure(
             "description": "changes to the parameters of the method, by the name of the panel",
         },
     ],
-    n_train: TrainingSetSize = 50,
-    n_test: TestSetSize = 40_000,
+    n_train: base.TrainingSetSize = 50,
+    n_test: base.TestSetSize = 40_000,
     n_bins: Annotated[int, {"ge": 1, "description": "bins of equal width on [0, 1]"}] = 10,
 ) -> pd.DataFrame:
     """Return binned calibration curves of variants of a method.
@@ -44,7 +38,7 @@ def measure(
     toy.draw(n_train, n_test)
     curves = {}
     for variant, changes in variants.items():
-        prediction = point_prediction(toy.fit_predict(**changes))
+        prediction = base.point_prediction(toy.fit_predict(**changes))
         curve = calibration_curve(toy.y_test, prediction, n_bins=n_bins)
         ece = expected_calibration_error(toy.y_test, prediction, n_bins=n_bins)
         curves[variant] = pd.DataFrame(curve._asdict()).assign(ece=ece)
@@ -62,7 +56,7 @@ def plot(table: pd.DataFrame, canvas: Canvas) -> Figure:
     figure.set_layout_engine("compressed")
     for ax, variant in zip(axes.flat, variants, strict=False):
         part = table[table["variant"] == variant]
-        color = canvas.styles(part["method"]).popitem()[1].color
+        color = next(iter(canvas.palette(part).values()))
         ax.plot([0, 1], [0, 1], color=canvas.ink, lw=0.8, ls="--", zorder=1)
         for _, curve in part.groupby("seed"):
             ax.plot(curve["predicted"], curve["frequency"], ".-", ms=4, lw=0.6, color=color)
@@ -80,4 +74,4 @@ def plot(table: pd.DataFrame, canvas: Canvas) -> Figure:
     return figure
 
 
-EXPERIMENT = Experiment(measure, plot)
+EXPERIMENT = base.Experiment(measure, plot)

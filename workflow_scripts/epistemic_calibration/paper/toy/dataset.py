@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated
 
+from epistemic_calibration.paper.toy import base
 from epistemic_calibration.paper.toy._mixture import sample_mixture, true_probability
-from epistemic_calibration.paper.toy.base import Experiment, Toy
 from epistemic_calibration.seeds import derive_seed
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def sample(
-    toy: Toy, n_samples: Annotated[int, {"ge": 1, "description": "points in the sample"}] = 500
+    toy: base.Toy, n_samples: Annotated[int, {"ge": 1, "description": "points in the sample"}] = 500
 ) -> pd.DataFrame:
     """Return a sample of the mixture: x1, x2, y and p_true."""
     import pandas as pd
@@ -41,4 +41,4 @@ def plot(table: pd.DataFrame, canvas: Canvas) -> Figure:
     return figure
 
 
-EXPERIMENT = Experiment(sample, plot, methods=False, controls=("mixture",))
+EXPERIMENT = base.Experiment(sample, plot, methods=False, controls=("mixture",))

@@ -6,15 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from epistemic_calibration.paper.toy.base import (
-    BinningName,
-    Experiment,
-    NumberOfBins,
-    TestSetSize,
-    Toy,
-    TrainingSetSize,
-    point_prediction,
-)
+from epistemic_calibration.paper.toy import base
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -27,11 +19,11 @@ _LINEAR_BELOW = 1e-3
 
 
 def measure(
-    toy: Toy,
-    n_train: TrainingSetSize = 50,
-    n_test: TestSetSize = 40_000,
-    n_bins: NumberOfBins = 100,
-    binning: BinningName = "kmeans",
+    toy: base.Toy,
+    n_train: base.TrainingSetSize = 50,
+    n_test: base.TestSetSize = 40_000,
+    n_bins: base.NumberOfBins = 100,
+    binning: base.BinningName = "kmeans",
 ) -> list[dict[str, Any]]:
     """Return EECE, its parts, and the truth behind it.
 
@@ -48,7 +40,7 @@ def measure(
 
     toy.draw(n_train, n_test)
     found = toy.fit_predict()
-    y, prediction, reported = toy.y_test, point_prediction(found), found.epistemic_uncertainty
+    y, prediction, reported = toy.y_test, base.point_prediction(found), found.epistemic_uncertainty
     parts = toy.eece(found, n_bins, binning)
     corrected = metrics.corrected_epistemic_calibration_error(
         y, found.hypotheses, bins=toy.bins(found, n_bins, binning)
@@ -64,8 +56,7 @@ def measure(
         "tece_corrected": corrected.estimate,
         "mean_epistemic_uncertainty": np.mean(uncertainty, dtype=np.float64),
     }
-    rows = toy.rows(values, found, n_bins, binning)
-    return [{**row, "n_train": n_train, "n_test": n_test} for row in rows]
+    return toy.rows(values, found, n_bins, binning)
 
 
 def plot(table: pd.DataFrame, canvas: Canvas) -> Figure:
@@ -109,4 +100,4 @@ def plot(table: pd.DataFrame, canvas: Canvas) -> Figure:
     return figure
 
 
-EXPERIMENT = Experiment(measure, plot, controls=("oracle",))
+EXPERIMENT = base.Experiment(measure, plot, controls=("oracle",))

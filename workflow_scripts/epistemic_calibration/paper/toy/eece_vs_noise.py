@@ -6,14 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 
-from epistemic_calibration.paper.toy.base import (
-    BinningName,
-    Experiment,
-    NumberOfBins,
-    TestSetSize,
-    Toy,
-    TrainingSetSize,
-)
+from epistemic_calibration.paper.toy import base
 from epistemic_calibration.seeds import derive_seed
 
 if TYPE_CHECKING:
@@ -24,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def measure(
-    toy: Toy,
+    toy: base.Toy,
     noise_levels: Annotated[
         tuple[Annotated[float, {"ge": 0, "le": 1}], ...],
         {
@@ -32,10 +25,10 @@ def measure(
             "description": "fractions of the training input values that are replaced by noise",
         },
     ] = (0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95),
-    n_train: TrainingSetSize = 50,
-    n_test: TestSetSize = 40_000,
-    n_bins: NumberOfBins = 100,
-    binning: BinningName = "kmeans",
+    n_train: base.TrainingSetSize = 50,
+    n_test: base.TestSetSize = 40_000,
+    n_bins: base.NumberOfBins = 100,
+    binning: base.BinningName = "kmeans",
 ) -> list[dict[str, Any]]:
     """Return EECE and TECE for each noise level, all from the same training set."""
     toy.draw(n_train, n_test)
@@ -43,7 +36,7 @@ def measure(
     for noise_level in noise_levels:
         toy.X_train = corrupt_inputs(clean, noise_level, derive_seed(*toy.key, "noise"))
         rows += toy.errors(n_bins, binning, noise_level=noise_level)
-    return [{**row, "n_train": n_train, "n_test": n_test} for row in rows]
+    return rows
 
 
 def corrupt_inputs(X: np.ndarray, noise_level: float, random_state: int) -> np.ndarray:
@@ -74,4 +67,4 @@ def plot(table: pd.DataFrame, canvas: Canvas) -> Figure:
     )
 
 
-EXPERIMENT = Experiment(measure, plot)
+EXPERIMENT = base.Experiment(measure, plot)

@@ -4,13 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Any
 
-from epistemic_calibration.paper.toy.base import (
-    BinningName,
-    Experiment,
-    NumberOfBins,
-    TestSetSize,
-    Toy,
-)
+from epistemic_calibration.paper.toy import base
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -20,21 +14,21 @@ if TYPE_CHECKING:
 
 
 def measure(
-    toy: Toy,
+    toy: base.Toy,
     training_sizes: Annotated[
         tuple[Annotated[int, {"ge": 2}], ...],
         {"min_length": 1, "description": "numbers of training points"},
     ] = (10, 20, 30, 50, 70, 100, 200, 300, 500, 700, 1000),
-    n_test: TestSetSize = 40_000,
-    n_bins: NumberOfBins = 100,
-    binning: BinningName = "kmeans",
+    n_test: base.TestSetSize = 40_000,
+    n_bins: base.NumberOfBins = 100,
+    binning: base.BinningName = "kmeans",
 ) -> list[dict[str, Any]]:
     """Return EECE and TECE for each size of the training set, which is drawn anew."""
     rows = []
     for n_train in training_sizes:
         toy.draw(n_train, n_test)
-        rows += toy.errors(n_bins, binning, n_train=n_train)
-    return [{**row, "n_test": n_test} for row in rows]
+        rows += toy.errors(n_bins, binning)
+    return rows
 
 
 def plot(table: pd.DataFrame, canvas: Canvas) -> Figure:
@@ -45,4 +39,4 @@ def plot(table: pd.DataFrame, canvas: Canvas) -> Figure:
     return figure
 
 
-EXPERIMENT = Experiment(measure, plot)
+EXPERIMENT = base.Experiment(measure, plot)

@@ -6,13 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 
-from epistemic_calibration.paper.toy.base import (
-    Experiment,
-    TestSetSize,
-    Toy,
-    TrainingSetSize,
-    point_prediction,
-)
+from epistemic_calibration.paper.toy import base
 from epistemic_calibration.seeds import derive_seed
 
 if TYPE_CHECKING:
@@ -23,9 +17,9 @@ if TYPE_CHECKING:
 
 
 def measure(
-    toy: Toy,
-    n_train: TrainingSetSize = 50,
-    n_test: TestSetSize = 40_000,
+    toy: base.Toy,
+    n_train: base.TrainingSetSize = 50,
+    n_test: base.TestSetSize = 40_000,
     bandwidth: Annotated[
         float, {"gt": 0, "description": "bandwidth of the Beta kernel; 0.2 in the paper"}
     ] = 0.2,
@@ -41,7 +35,7 @@ def measure(
     from epistemic_calibration.metrics import smooth_calibration_curve
 
     toy.draw(n_train, n_test)
-    prediction = point_prediction(toy.fit_predict())
+    prediction = base.point_prediction(toy.fit_predict())
     curve = smooth_calibration_curve(toy.y_test, prediction, bandwidth=bandwidth)
     rng = np.random.default_rng(derive_seed(*toy.key, toy.method, "labels"))
     labels = rng.random(n_test) < prediction
@@ -77,4 +71,4 @@ def plot(table: pd.DataFrame, canvas: Canvas) -> Figure:
     return figure
 
 
-EXPERIMENT = Experiment(measure, plot)
+EXPERIMENT = base.Experiment(measure, plot)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 
+from epistemic_calibration.paper.toy import base
 from epistemic_calibration.paper.toy._mixture import mixture_density, true_probability
-from epistemic_calibration.paper.toy.base import Experiment, Toy, TrainingSetSize
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -25,8 +25,8 @@ _TITLES = {"epistemic_uncertainty": "EU(x)", "expected_squared_error": "E (P(Y=1
 
 
 def measure(
-    toy: Toy,
-    n_train: TrainingSetSize = 10,
+    toy: base.Toy,
+    n_train: base.TrainingSetSize = 10,
     n_grid: Annotated[int, {"ge": 2, "description": "grid points along each axis"}] = 100,
 ) -> pd.DataFrame:
     """Return epistemic uncertainty and expected squared error on a grid.
@@ -96,7 +96,11 @@ def plot(table: pd.DataFrame, canvas: Canvas) -> Figure:
             image = ax.pcolormesh(x, x, values, cmap="viridis", norm=norm, rasterized=True)
             ax.contour(x, x, p_true, levels=[0.5], colors="white", linewidths=0.9)
             for label, points in training.groupby("y"):
-                ax.plot(points["x1"], points["x2"], zorder=3, **_point(canvas, int(label)))
+                face, edge = ("white", canvas.ink) if label else (canvas.ink, "white")
+                look = {"mfc": face, "mec": edge, "marker": canvas.class_markers[int(label)]}
+                look |= {"ls": "none", "ms": 4, "mew": 0.6, "zorder": 3}
+                name = f"training point, class {label:g}"
+                ax.plot(points["x1"], points["x2"], label=name, **look)
             ax.set(aspect="equal", xticks=[-5, 0, 5], yticks=[-5, 0, 5])
             ax.grid(False)
         # No longer than a panel is high.
@@ -108,15 +112,8 @@ def plot(table: pd.DataFrame, canvas: Canvas) -> Figure:
         ax.set_title(title)
     for ax in axes[-1]:
         ax.set_xlabel("x₁")
-    points = [canvas.handle(f"training point, class {k}", **_point(canvas, k)) for k in (0, 1)]
-    figure.legend(handles=points, loc="outside upper center", ncols=2)
+    figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside upper center", ncols=2)
     return figure
 
 
-def _point(canvas: Canvas, label: int) -> dict[str, Any]:
-    face, edge = ("white", canvas.ink) if label else (canvas.ink, "white")
-    marker = canvas.class_markers[label]
-    return {"ls": "none", "marker": marker, "ms": 4, "mfc": face, "mec": edge, "mew": 0.6}
-
-
-EXPERIMENT = Experiment(measure, plot)
+EXPERIMENT = base.Experiment(measure, plot)
