@@ -3,18 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 if TYPE_CHECKING:
     import pandas as pd
-
-HOLDS = "holds"
-IN_PART = "holds in part"
-FAILS = "does not hold"
-NOT_MEASURED = "not measured"
 
 COLUMNS = ("claim", "source", "paper", "ours", "verdict", "rule")
 
@@ -78,13 +72,13 @@ def claims(
 
     results = _Results(scores, toy or {})
     rows = []
-    for claim in CLAIMS:
+    for text, source, paper, rule, check in CLAIMS:
         try:
-            holds, in_part, ours = claim.check(results)
-            verdict = HOLDS if holds else IN_PART if in_part else FAILS
+            holds, in_part, ours = check(results)
+            verdict = "holds" if holds else "holds in part" if in_part else "does not hold"
         except _NotMeasured as missing:
-            verdict, ours = NOT_MEASURED, str(missing)
-        rows.append((claim.text, claim.source, claim.paper, ours, verdict, claim.rule))
+            verdict, ours = "not measured", str(missing)
+        rows.append((text, source, paper, ours, verdict, rule))
     return pd.DataFrame(rows, columns=list(COLUMNS))
 
 
@@ -94,34 +88,16 @@ def to_markdown(table: pd.DataFrame) -> str:
     return escaped.to_markdown(index=False) + "\n"
 
 
-@dataclass(frozen=True)
-class Claim:
-    """A statement of the paper and how it is checked.
-
-    Attributes
-    ----------
-    text, source, paper, rule : str
-        The statement, where it stands, the paper's numbers, and in words what ``check`` does.
-    check : callable
-        Results -> (whether it holds, whether in part, our numbers).
-    """
-
-    text: str
-    source: str
-    paper: str
-    rule: str
-    check: Callable[[_Results], tuple[bool, bool, str]]
+#: Statements in the order of the paper: text, where it stands, the paper's numbers, the rule in
+#: words, and the rule itself: results -> (whether it holds, whether in part, our numbers).
+CLAIMS: list[tuple[str, str, str, str, Callable[[_Results], tuple[bool, bool, str]]]] = []
 
 
-#: In the order of the paper.
-CLAIMS: list[Claim] = []
-
-
-def _claim(text: str, source: str, paper: str, rule: str) -> Callable[..., Callable]:
+def _claim(text: str, source: str, paper: str, rule: str) -> Callable[[Callable], Callable]:
     """Add a claim that the decorated function checks."""
 
     def added(check: Callable) -> Callable:
-        CLAIMS.append(Claim(text, source, paper, rule, check))
+        CLAIMS.append((text, source, paper, rule, check))
         return check
 
     return added
@@ -133,8 +109,7 @@ class _NotMeasured(Exception):
 
 class _Results:
     def __init__(self, scores: pd.DataFrame | None, toy: Mapping[str, pd.DataFrame]) -> None:
-        self._scores = scores
-        self._toy = toy
+        self._scores, self._toy = scores, toy
 
     def toy(self, experiment: str) -> pd.DataFrame:
         table = self._toy.get(experiment)
@@ -232,13 +207,11 @@ def _regularised_forest(results):
     f"one of them is.",
 )
 def _toy_regression(results):
-    errors = {
-        metric: results.toy_metric("eece_per_method", metric, (_BLR,))[_BLR]
-        for metric in ("eece", "tece")
-    }
-    zero = [error.mean() < ZERO for error in errors.values()]
-    ours = "; ".join(f"{metric.upper()} {_spread(error)}" for metric, error in errors.items())
-    return all(zero), any(zero), ours
+    eece, tece = (
+        results.toy_metric("eece_per_method", metric, (_BLR,))[_BLR] for metric in ("eece", "tece")
+    )
+    zero = [eece.mean() < ZERO, tece.mean() < ZERO]
+    return all(zero), any(zero), f"EECE {_spread(eece)}; TECE {_spread(tece)}"
 
 
 @_claim(
@@ -249,14 +222,14 @@ def _toy_regression(results):
     f"has the largest mean by one of them, or not clearly.",
 )
 def _toy_forest(results):
-    largest, clear, texts = [], [], []
+    verdicts, texts = [], []
     for metric in ("eece", "tece"):
         values = results.toy_metric("eece_per_method", metric, ACTIVE_METHODS)
-        is_largest, is_clear, n_worst = _worst(values, _FOREST)
-        largest.append(is_largest)
-        clear.append(is_clear)
+        *found, n_worst = _worst(values, _FOREST)
+        verdicts.append(found)
         worst = f"forest worst in {n_worst} of {len(values)} seeds"
         texts.append(f"{metric.upper()}: {_ranking(values)}; {worst}")
+    largest, clear = zip(*verdicts, strict=True)
     return all(clear), any(largest), "; ".join(texts)
 
 
@@ -362,10 +335,10 @@ def _best_number_of_bins(results):
         )
     best, best_by_seed = values.mean().idxmin(), values.idxmin(axis=1)
     counts = best_by_seed.value_counts().sort_index()
+    of_seeds = ", ".join(f"{n:g} ({count}×)" for n, count in counts.items())
     ours = (
         f"{best:g} bins on average, |EECE − TECE| {_spread(values[best])}; at 200 bins "
-        f"{_spread(values[200])}; best of single seeds: "
-        + ", ".join(f"{n:g} ({count}×)" for n, count in counts.items())
+        f"{_spread(values[200])}; best of single seeds: {of_seeds}"
     )
     inside, half = low <= best <= high, best_by_seed.between(low, high).mean() >= 0.5
     return inside and half, inside or half, ours
