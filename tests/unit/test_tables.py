@@ -2,7 +2,6 @@
 
 import io
 import itertools
-import os
 import re
 import subprocess
 import sys
@@ -125,21 +124,6 @@ def test_bad_scores_are_refused(change, message):
         DatasetResults(change(make_scores()), "cifar10", METHODS)
 
 
-def test_latex_escapes_labels_and_keeps_the_structure():
-    metrics = ["accuracy", "ece", "eece", "brier"]
-    latex = made(paper, make_scores(metrics), "cifar10", METHODS).to_latex()
-    assert r"\rotatebox{75}{50\% R\&D\_net \{x\}}" in latex
-    # Three blocks fill a page, the fourth continues on another.
-    assert latex.count(r"\begin{table}") == latex.count(r"\end{table}") == 2
-    assert latex.count(r"\begin{tabular}{llrrrr}") == latex.count(r"\end{tabular}") == 2
-    assert [latex.count(rf"\{rule}rule") for rule in ("top", "mid", "bottom")] == [2, 4, 2]
-    assert latex.isascii()
-    for line in [line for line in latex.splitlines() if line.endswith(r"\\")]:
-        assert line.replace(r"\&", "").count("&") == 5
-    plain = latex.replace(r"\{", "").replace(r"\}", "")
-    assert plain.count("{") == plain.count("}")
-
-
 def test_by_eece_ranks_by_eece_and_leaves_controls_unranked():
     scores = make_scores(["accuracy", "ece", "eece", "diagnostic_r_hat"])
     eece = {"centroids": 0.3, "random_forest": 0.1, "base_rate": 0.0, "mine": 0.2}
@@ -220,15 +204,6 @@ def test_names_cannot_break_a_row():
     assert len(table.to_terminal().splitlines()) == 2 + 2 + len(table.text)
 
 
-def test_a_latex_row_does_not_begin_with_what_belongs_to_the_row_before():
-    table = _table.Table(
-        pd.DataFrame({"x": [1.0]}, index=["a"]),
-        pd.DataFrame({"x": ["1"]}, index=pd.Index(["[3pt]"], name="Method")),
-        "caption",
-    )
-    assert r"{[}3pt] & 1 \\" in table.to_latex()
-
-
 def test_estimates_of_all_tasks_stand_in_no_mean_over_tasks():
     scores = make_scores(metrics=("eece", "tece_corrected"))
     ends = ("tece_corrected", "tece_corrected_low", "tece_corrected_high")
@@ -257,6 +232,8 @@ def test_a_block_has_its_name_on_its_first_row_and_parts_of_three_in_latex():
     latex = table.to_latex("mine")
     captions = re.findall(r"\\caption\{(.*)\}", latex)
     assert captions == ["What it shows.", "What it shows (continued)."]
+    assert latex.count(r"\begin{tabular}{llr}") == latex.count(r"\end{tabular}") == 2
+    assert [latex.count(rf"\{rule}rule") for rule in ("top", "mid", "bottom")] == [2, 4, 2]
     assert re.findall(r"\\label\{(.*)\}", latex) == ["tab:mine", "tab:mine-2"]
 
 
@@ -266,9 +243,7 @@ def test_contents_keep_full_precision():
     assert list(contents) == [".csv", ".md", ".tex"]
     again = pd.read_csv(io.StringIO(contents[".csv"]), index_col=["metric", "task"])
     pd.testing.assert_frame_equal(again, table.cells, check_exact=True, check_names=False)
-    assert "| Acc." in contents[".md"]
     assert (contents[".md"], contents[".tex"]) == (table.to_markdown(), table.to_latex())
-    assert not any("fingerprint" in text for text in contents.values())
 
 
 def together(values):
@@ -374,17 +349,23 @@ def test_few_positives_and_methods_at_the_base_rate_are_named():
 
 
 @pytest.mark.parametrize("name", TABLES)
-def test_latex_fits_a_page_has_a_label_and_no_character_that_latex_lacks(name):
+def test_every_table_can_be_made_and_its_latex_fits_a_page(name):
     estimates = {"reducible_error": 0.1, "reported_share": np.inf, "size_error": -np.inf}
     ends = {f"{n}_{end}": v for n, v in estimates.items() for end in ("low", "high")}
     both = together({m: {**estimates, **ends} for m in METHODS}).assign(dataset="cifar10")
+    module = load("epistemic_calibration.report.tables", name)
+    options = {"tasks": TASKS, "seeds": dict.fromkeys(METHODS, SEEDS), "n_resamples": 99}
+    assert all(made(module, make_scores(), "cifar10", METHODS, **options).contents().values())
     scores = pd.concat([make_scores(list(METRICS)), both.drop_duplicates(["method", "metric"])])
-    table = made(load("epistemic_calibration.report.tables", name), scores, "cifar10", METHODS)
+    table = made(module, scores, "cifar10", METHODS)
     latex = table.with_notes("Δ ≥ √2").contents("cifar10_x")[".tex"]
     assert latex.isascii(), {c for c in latex if not c.isascii()}
     assert latex.startswith("% In the preamble: \\usepackage{booktabs,graphicx}\n")
     assert r"\label{tab:cifar10_x}" in latex
     assert latex.count(r"\resizebox{\ifdim\width>\linewidth") == latex.count(r"\begin{table}")
+    plain = latex.replace(r"\{", "").replace(r"\}", "")
+    assert plain.count("{") == plain.count("}")
+    assert (ROOT / "report" / f"{name}.rst").is_file()
 
 
 def test_the_size_table_orders_by_how_far_the_share_is_from_1():
@@ -424,21 +405,6 @@ def test_the_size_table_of_one_label_per_image_shows_bounds():
     # Also where they are missing there is a row.
     assert text.loc[METHODS["base_rate"]["label"], "Reducible error"] == "—"
     assert len(made(size, make_scores(), "cifar10", methods | METHODS).text.columns) == 2
-
-
-def test_no_table_overwrites_another():
-    suffixes = [load("epistemic_calibration.report.tables", name).SUFFIX for name in TABLES]
-    assert len(set(suffixes)) == len(suffixes)
-
-
-@pytest.mark.parametrize("name", TABLES)
-def test_every_table_can_be_made_and_has_a_caption(name):
-    module = load("epistemic_calibration.report.tables", name)
-    seeds = dict.fromkeys(METHODS, SEEDS)
-    options = {"tasks": TASKS, "seeds": seeds, "n_resamples": 99}
-    table = made(module, make_scores(), "cifar10", METHODS, **options)
-    assert all(table.contents().values())
-    assert (ROOT / "report" / f"{name}.rst").is_file()
 
 
 def test_a_new_metric_is_in_the_tables_that_name_it(monkeypatch):
@@ -499,29 +465,30 @@ def test_tables_say_whether_they_are_of_methods_or_of_trainings():
     everything = answers(TECE)
     differences = pd.DataFrame(itertools.combinations(TECE, 2), columns=["method", "other"])
     differences = differences.assign(p_holm=1.0, p_holm_fixed=0.01)
+    mixed = drop(everything, method="centroids", seed=7)
+    seeds = dict.fromkeys(METHODS, SEEDS)
+    for scores, options, size_text, begins in (
+        (everything, {"differences": differences}, "2 trainings", ["Of methods: "]),
+        (everything, {"one_encoder": True}, "2 trainings", ["Of methods: ", "All trainings"]),
+        (everything.query("seed == 0"), {}, "1 training", ["Of these"]),
+        # A method that has one seed lacks none, unless it should have had more.
+        (mixed, {}, "1 to 2 trainings", ["Of methods: ", "Of one training"]),
+        (
+            mixed,
+            {"seeds": seeds},
+            "1 to 2 trainings",
+            ["Of methods: ", "Of one training", "Partial: "],
+        ),
+    ):
+        table = made(summary, scores, "cifar10", METHODS, **options)
+        assert table.caption.endswith(f"means over 3 tasks and {size_text} of each method")
+        kinds = ("Of methods: ", "All trainings", "Of these", "Of one training", "Partial: ")
+        assert [k for k in kinds if any(n.startswith(k) for n in table.notes)] == begins
+    assert "Partial: 12 scores missing" in table.notes[-1]
     several = made(summary, everything, "cifar10", METHODS, differences=differences)
-    assert several.caption.endswith("means over 3 tasks and 2 trainings of each method")
     assert set(several.cells["group"]) == {"a", ""}
     assert set(several.cells["group_of_these_trainings"]) == {*"abc", ""}
-    assert any(note.startswith("Of methods: ") for note in several.notes)
-    assert not any("share one encoder" in note for note in several.notes)
-    shared = made(summary, everything, "cifar10", METHODS, one_encoder=True)
-    assert any("share one encoder" in note for note in shared.notes)
     assert several.cells["tece_corrected_sd_over_trainings"].iloc[0] == pytest.approx(0)
-
-    one = made(summary, everything.query("seed == 0"), "cifar10", METHODS, differences=differences)
-    assert one.caption.endswith("means over 3 tasks and 1 training of each method")
-    assert any(note.startswith("Of these trainings: ") for note in one.notes)
-
-    mixed = drop(everything, method="centroids", seed=7)
-    table = made(summary, mixed, "cifar10", METHODS)
-    assert table.caption.endswith("3 tasks and 1 to 2 trainings of each method")
-    assert any(note.startswith("Of one training only: Centroids.") for note in table.notes)
-    # A method that has one seed lacks none, unless it should have had more.
-    assert not any("Partial" in note for note in table.notes)
-    seeds = dict.fromkeys(METHODS, SEEDS)
-    table = made(summary, mixed, "cifar10", METHODS, seeds=seeds)
-    assert "Partial: 12 scores missing" in table.notes[-1]
 
 
 def test_planning_loads_no_heavy_library():
@@ -530,28 +497,22 @@ def test_planning_loads_no_heavy_library():
         "import sys\n"
         "from epistemic_calibration.registry import available, load\n"
         "package = 'epistemic_calibration.report.tables'\n"
-        "for name in available(package):\n"
-        "    load(package, name).SUFFIX\n"
-        "print(sorted({'pandas', 'scipy', 'sklearn', 'matplotlib'} & set(sys.modules)))\n"
+        "suffixes = [load(package, name).SUFFIX for name in available(package)]\n"
+        "assert len(set(suffixes)) == len(suffixes)\n"
+        "heavy = {'pandas', 'scipy', 'sklearn', 'matplotlib'}\n"
+        "assert not heavy & set(sys.modules), heavy & set(sys.modules)\n"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        env={**os.environ, "PYTHONPATH": str(ROOT / "workflow_scripts")},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert done.stdout.strip() == "[]"
+    subprocess.run([sys.executable, "-c", code], check=True, env={"PYTHONPATH": ":".join(sys.path)})
 
 
 @pytest.mark.fault
-def test_a_label_is_neither_a_formula_nor_a_link():
-    cells = pd.DataFrame({"a": ["=HYPERLINK(1)", "-1", "0.1 [0.0, 0.2]"]}, index=["@x", "y", "z"])
-    table = _table.Table(cells, cells, "A table")
-    made = table.contents("t")
+def test_a_label_is_neither_a_formula_nor_a_link_nor_belongs_to_the_row_before():
+    cells = pd.DataFrame({"a": ["=HYPERLINK(1)", "-1", "0.1 [0.0, 0.2]"]}, index=["@x", "y", "[z"])
+    made = _table.Table(cells, cells.rename_axis("Method"), "A table").contents("t")
     assert pd.read_csv(io.StringIO(made[".csv"]), index_col=0).iloc[:, 0].tolist() == [
         "'=HYPERLINK(1)",
         "-1",
         "0.1 [0.0, 0.2]",
     ]
+    assert r"{[}z & 0.1 [0.0, 0.2] \\" in made[".tex"]
     assert _table._markdown("[x](javascript:1)") == r"[x\](javascript:1)"
