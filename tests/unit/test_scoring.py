@@ -14,6 +14,7 @@ from epistemic_calibration.scoring import (
     Scorer,
     bounds,
     ranking,
+    recalibration,
     rows_of_all_tasks,
     rows_of_methods,
     second_order,
@@ -33,6 +34,7 @@ SETTINGS = {
 }
 
 
+OF_CORRECTED = ("noise_floor", "minimum_detectable", "dropped_mass")
 COLUMNS = ["scope", "bin", "metric", "value", "n_bins", "n_hypotheses", "binning"]
 
 
@@ -52,6 +54,10 @@ def values_of(given, settings=SETTINGS):
     return {row["metric"]: row["value"] for row in Scorer(given, settings).rows()}
 
 
+def limits(name, found):
+    return {name: found.estimate, f"{name}_low": found.ci_low, f"{name}_high": found.ci_high}
+
+
 def expected_values(given, settings):
     """Every score by a direct call with plain arrays."""
     y, hypotheses = given["y_true"], given["hypotheses"]
@@ -68,11 +74,8 @@ def expected_values(given, settings):
         binning=settings["binning"],
         random_state=seed,
     )
-    bins = {
-        "n_bins": settings["corrected_n_bins"],
-        "binning": settings["corrected_binning"],
-        "random_state": seed,
-    }
+    bins = {name: settings[f"corrected_{name}"] for name in ("n_bins", "binning")}
+    bins |= {"random_state": seed}
     corrected = metrics.corrected_epistemic_calibration_error(
         y, hypotheses, confidence_level=level, **bins
     )
@@ -91,15 +94,11 @@ def expected_values(given, settings):
         metrics.corrected_epistemic_calibration_error(y, hypotheses, **{**bins, "n_bins": n})
         for n in (bins["n_bins"] // 2, 2 * bins["n_bins"])
     )
-    tests = {
-        "epistemic_calibration": metrics.epistemic_calibration_test(
-            y, hypotheses, **(bins | drawn)
-        ),
-        "mean_calibration": metrics.mean_calibration_test(y, hypotheses, **drawn),
-        "epistemic_independence": metrics.epistemic_independence_test(
-            y, hypotheses, epistemic_uncertainty=reported, **drawn
-        ),
-    }
+    calibration = metrics.epistemic_calibration_test(y, hypotheses, **(bins | drawn))
+    of_mean = metrics.mean_calibration_test(y, hypotheses, **drawn)
+    independence = metrics.epistemic_independence_test(
+        y, hypotheses, epistemic_uncertainty=reported, **drawn
+    )
     values = {
         "accuracy": metrics.accuracy(y, prediction),
         "brier": metrics.brier_score(y, prediction),
@@ -111,12 +110,8 @@ def expected_values(given, settings):
         "eece_calibration": eece.calibration,
         "eece_dispersion": eece.dispersion,
         "eece_noise_floor": eece.noise_floor,
-        "tece_corrected": corrected.estimate,
-        "tece_corrected_low": corrected.ci_low,
-        "tece_corrected_high": corrected.ci_high,
-        "tece_noise_floor": corrected.noise_floor,
-        "tece_minimum_detectable": corrected.minimum_detectable,
-        "tece_dropped_mass": corrected.dropped_mass,
+        **limits("tece_corrected", corrected),
+        **{f"tece_{n}": getattr(corrected, n) for n in OF_CORRECTED},
         "tece_corrected_half_bins": half.estimate,
         "tece_corrected_double_bins": double.estimate,
         "tece_reported": at_least.estimate,
@@ -125,7 +120,9 @@ def expected_values(given, settings):
         "epistemic_dependence": split.epistemic_dependence.estimate,
         "tece_cross_fitted": bound.estimate,
         "tece_cross_fitted_low": bound.ci_low,
-        **{f"p_{name}": test.p_value for name, test in tests.items()},
+        "p_epistemic_calibration": calibration.p_value,
+        "p_mean_calibration": of_mean.p_value,
+        "p_epistemic_independence": independence.p_value,
     }
     if settings["recalibration"]:
         fitted_on, scored_on = train_test_split(
@@ -157,18 +154,15 @@ def expected_ranking(tasks, settings):
     )
     values = {"error_rate": found.error.estimate}
     for name in [m.name for m in ranking.METRICS if hasattr(found.difference, m.name)]:
-        apart = getattr(found.difference, name)
         by_eu, by_prediction = (
             getattr(order, name) for order in (found.by_uncertainty, found.by_prediction)
         )
         values[name] = getattr(by_eu, "estimate", by_eu)
         if name == "kept_error_90":
-            values |= {f"{name}_low": by_eu.ci_low, f"{name}_high": by_eu.ci_high}
+            values |= limits(name, by_eu)
         values[f"{name}_by_prediction"] = getattr(by_prediction, "estimate", by_prediction)
         if name in ("kept_error_90", "augrc", "auroc_of_errors"):
-            values[f"{name}_difference"] = apart.estimate
-            values[f"{name}_difference_low"] = apart.ci_low
-            values[f"{name}_difference_high"] = apart.ci_high
+            values |= limits(f"{name}_difference", getattr(found.difference, name))
     return values
 
 
@@ -212,8 +206,6 @@ def test_every_metric_is_described_and_within_its_range():
 
 @pytest.mark.parametrize("exchangeable", [True, False])
 def test_the_share_of_the_error_before_and_after_recalibration(exchangeable):
-    from epistemic_calibration.scoring import recalibration
-
     rng = np.random.default_rng(5)
     given = arrays(n=1200, h=5)
     rows = given["hypotheses"].astype(np.float64)
@@ -221,13 +213,8 @@ def test_the_share_of_the_error_before_and_after_recalibration(exchangeable):
     p = np.clip(rows.mean(axis=1) + 0.1 * rng.standard_normal(1200), 0, 1)
     k = rng.integers(0, 6, 1200)
     s = rng.binomial(k, p)
-    inputs = SimpleNamespace(
-        sample=metrics.Sample(given["y_true"], rows),
-        settings=SETTINGS,
-        n_positive=s,
-        n_labels=k,
-        exchangeable=exchangeable,
-    )
+    given |= {"hypotheses": rows, "n_positive": s, "n_labels": k, "exchangeable": exchangeable}
+    inputs = Scorer(given, SETTINGS)._inputs
     found = {row.metric: row.value for row in recalibration.rows(inputs)}
     assert {metric.name for metric in recalibration.METRICS} == set(found)
     a, b = train_test_split(
@@ -243,11 +230,6 @@ def test_the_share_of_the_error_before_and_after_recalibration(exchangeable):
         error = np.mean(pairs - 2 * mean * s[kept] / k[kept] + mean**2)
         share = factor * hypotheses.var(axis=1).mean() / error
         assert found[f"share_{when}_recalibration"] == pytest.approx(share)
-    # Whether there are such labels does not change the other rows.
-    inputs.n_positive = None
-    assert {row.metric: row.value for row in recalibration.rows(inputs)} == {
-        name: value for name, value in found.items() if name not in OF_SEVERAL_LABELS
-    }
 
 
 def test_rows_are_tidy():
@@ -326,31 +308,26 @@ def second_order_options(given):
     }
 
 
+FUNCTIONS = {"exchangeable": np.array(False)}
+
+
 @pytest.mark.parametrize(
-    "given",
-    [
-        counted(),
-        counted(h=20),
-        counted(reported=True),
-        counted() | {"exchangeable": np.array(False)},
-    ],
+    "given", [counted(), counted(h=20), counted(reported=True), counted() | FUNCTIONS]
 )
 def test_several_labels_are_scored_as_by_direct_calls(given):
     found = values_of(given)
     counts = given["n_positive"], given["n_labels"]
     result = metrics.second_order_error(*counts, given["hypotheses"], **second_order_options(given))
     for name, attribute in SECOND_ORDER.items():
-        estimate = getattr(result, attribute)
-        limits = [found[name], found[f"{name}_low"], found[f"{name}_high"]]
-        expected = [estimate.estimate, estimate.ci_low, estimate.ci_high]
-        np.testing.assert_array_equal(limits, expected)
+        for row, value in limits(name, getattr(result, attribute)).items():
+            np.testing.assert_array_equal(found[row], value)
     for name in ("size_gap", "reported_share", "size_slope", "size_error"):
         if result.law is None:
             assert f"{name}_of_law_low" not in found
         else:
             of_law = getattr(result.law, SECOND_ORDER[name])
-            limits = [found[f"{name}_of_law_low"], found[f"{name}_of_law_high"]]
-            np.testing.assert_array_equal(limits, [of_law.ci_low, of_law.ci_high])
+            assert found[f"{name}_of_law_low"] == of_law.ci_low
+            assert found[f"{name}_of_law_high"] == of_law.ci_high
     order = metrics.within_label_correlation(
         given["y_true"], given["hypotheses"].mean(axis=1, dtype=float), *counts
     )
@@ -361,13 +338,8 @@ def test_several_labels_are_scored_as_by_direct_calls(given):
         # Fewer members that are functions reject nothing.
         assert "p_second_order" not in found
     else:
-        test = metrics.second_order_test(
-            *counts,
-            given["hypotheses"],
-            exchangeable=exchangeable,
-            n_resamples=49,
-            random_state=3,
-        )
+        drawn = {"exchangeable": exchangeable, "n_resamples": 49, "random_state": 3}
+        test = metrics.second_order_test(*counts, given["hypotheses"], **drawn)
         assert found["p_second_order"] == test.p_value
     # The rest is what it is without them.
     alone = {k: v for k, v in given.items() if k not in ("n_positive", "n_labels")}
@@ -379,13 +351,8 @@ def test_several_labels_of_all_tasks():
     summaries = [Scorer(task, SETTINGS).summaries() for task in given]
     rows = list(rows_of_all_tasks(summaries, SETTINGS))
     values = {row["metric"]: row["value"] for row in rows if row["scope"] == "all_tasks"}
-    options = second_order_options({}) | {"epistemic_uncertainty": None}
-    result = metrics.mean_second_order_error(
-        [task["n_positive"] for task in given],
-        3,
-        [task["hypotheses"] for task in given],
-        **options,
-    )
+    positive, hypotheses = ([task[n] for task in given] for n in ("n_positive", "hypotheses"))
+    result = metrics.mean_second_order_error(positive, 3, hypotheses, **second_order_options({}))
     for name, attribute in SECOND_ORDER.items():
         assert values[name] == getattr(result, attribute).estimate
     curve = [row for row in rows if row["scope"] == "bin"]
@@ -410,21 +377,16 @@ def test_methods_are_bounded_by_the_best():
     y_true = list((rng.random(p.shape) < p).astype(np.uint8))
 
     def compared(prediction, uncertainty):
-        return {
-            "mean_prediction": prediction,
-            "uncertainty": np.full(p.shape, uncertainty),
-            "uncertainty_chosen_by": p,
-            "uncertainty_compared": np.full(p.shape, uncertainty),
-        }
+        said = np.full(p.shape, uncertainty)
+        found = {"uncertainty": said, "uncertainty_chosen_by": p, "uncertainty_compared": said}
+        return found | {"mean_prediction": prediction}
 
     methods = {"right": compared(p, 0.0), "off": compared(0.8 * p + 0.2, 0.005)}
     truth = np.mean((0.2 - 0.2 * p) ** 2)
     rows = list(rows_of_methods(y_true, methods, SETTINGS))
     values = {(r["method"], r["metric"]): r["value"] for r in rows if r["scope"] == "all_tasks"}
-    assert values["off", "reducible_error_at_least"] < truth
-    assert values["off", "reducible_error_at_most"] > truth
-    assert values["off", "reported_share_at_least"] < 0.005 / truth
-    assert values["off", "reported_share_at_most"] > 0.005 / truth
+    for name, true in (("reducible_error", truth), ("reported_share", 0.005 / truth)):
+        assert values["off", f"{name}_at_least"] < true < values["off", f"{name}_at_most"]
     assert values["off", "brier_above_best"] == pytest.approx(truth, rel=0.3)
     assert values["right", "brier_above_best"] == 0
     # Of an error that may be 0, any uncertainty may be larger.
@@ -476,12 +438,8 @@ def test_rows_of_all_tasks_are_those_of_a_direct_call():
     values = {row["metric"]: row["value"] for row in rows}
     assert expected_ranking(given, SETTINGS).items() <= values.items()
     assert {n: v for n, v in values.items() if n not in ranked} == {
-        "tece_corrected": expected.estimate,
-        "tece_corrected_low": expected.ci_low,
-        "tece_corrected_high": expected.ci_high,
-        "tece_noise_floor": expected.noise_floor,
-        "tece_minimum_detectable": expected.minimum_detectable,
-        "tece_dropped_mass": expected.dropped_mass,
+        **limits("tece_corrected", expected),
+        **{f"tece_{n}": getattr(expected, n) for n in OF_CORRECTED},
         "confidence_level": 0.9,
     }
 
@@ -495,10 +453,6 @@ def test_descriptions_are_consistent():
     for table, names in TABLE_METRICS.items():
         assert [m.name for m in table_metrics(table)] == list(names)
         assert len(set(names)) == len(names)
-    assert (METRICS["accuracy"].short_label, METRICS["brier"].short_label) == (
-        "Acc.",
-        "Brier score",
-    )
     files = {family.__name__.rpartition(".")[2] for family in (*scoring._FAMILIES, bounds)}
     assert files == set(available("epistemic_calibration.scoring"))
 
