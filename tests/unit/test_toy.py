@@ -80,7 +80,6 @@ def test_noise_replaces_the_stated_fraction_within_the_range(noise_level):
     original = X.copy()
     noisy = corrupt_inputs(X, noise_level, random_state=6)
     np.testing.assert_array_equal(X, original)
-    assert noisy.dtype == X.dtype
     assert np.count_nonzero(noisy != X) == round(noise_level * X.size)
     assert np.all((noisy >= X.min(axis=0)) & (noisy <= X.max(axis=0)))
 
@@ -92,12 +91,6 @@ def test_noise_is_uniform_over_the_range_of_each_feature():
     # Kolmogorov's statistic of 4000 draws exceeds 1.95/√n with probability 0.001.
     for column in np.sort(unit, axis=0).T:
         assert np.abs(column - np.arange(0.5, 4000) / 4000).max() < 1.95 / np.sqrt(4000)
-
-
-def _known_predictor(p, delta, n_hypotheses=4):
-    """Hypotheses around p + delta with a spread that says nothing of the truth."""
-    offsets = np.tile([-1, 1], n_hypotheses // 2)
-    return p[:, None] + delta + 2.0**-4 * offsets
 
 
 @pytest.mark.parametrize("delta", [0.0, 0.05])
@@ -116,7 +109,7 @@ def test_eece_goes_to_tece(delta):
         p = 0.2 + 0.6 * true_probability(X)
         y = np.random.default_rng(9).random(n_samples) < p
         error = delta * np.where(p > 0.5, 1, -1)
-        hypotheses = _known_predictor(p, error[:, None])
+        hypotheses = (p + error)[:, None] + 2.0**-4 * np.array([-1, 1, -1, 1])
         tece = metrics.true_epistemic_calibration_error(p, hypotheses)
         assert tece == pytest.approx(delta**2, abs=1e-12)
         bins = metrics.assign_bins(hypotheses, n_bins=n_bins)
@@ -140,10 +133,8 @@ def test_the_map_weighs_level_sets_by_the_density():
 def test_uncertainty_maps_of_a_forest():
     table = run("uncertainty_maps", n_grid=12)
     grid, training = table[table["kind"] == "grid"], table[table["kind"] == "training"]
-    assert len(grid) == 144
-    assert len(training) == 10
-    assert set(training["y"]) == {0, 1}
-    assert grid["y"].isna().all()
+    assert (len(grid), len(training)) == (144, 10)
+    assert set(training["y"]) == {0, 1} and grid["y"].isna().all()
     assert grid[["x1", "x2"]].abs().to_numpy().max() == MAP_LIMIT
     # Proposition 1: the expected squared error is never below the variance of the hypotheses.
     assert (grid["expected_squared_error"] >= grid["epistemic_uncertainty"]).all()
@@ -162,7 +153,6 @@ def test_uncertainty_maps_of_a_forest():
 )
 def test_eece_per_method(method, parameters):
     table = run("eece_per_method", method, seed=1, parameters=parameters, **SMALL)
-    assert not table.duplicated("metric").any()
     assert np.isfinite(table["value"]).all()
     value = table.set_index("metric")["value"]
     # One of the two features alone is right with this probability, ...
@@ -171,26 +161,18 @@ def test_eece_per_method(method, parameters):
         # ... and both with this one.
         low, high = binom.ppf([5e-4, 1 - 5e-4], 400, norm.cdf(2.5 * np.sqrt(2 / 3)))
         assert low <= 400 * value["accuracy"] <= high
-        assert value["tece"] < 1e-30
-    else:
-        assert value["tece"] > 0
-    assert set(table["n_train"]) == {50}
-    assert set(table["n_test"]) == {400}
+    assert (value["tece"] < 1e-30) == (method == "oracle")
+    assert (set(table["n_train"]), set(table["n_test"])) == ({50}, {400})
     again = run("eece_per_method", method, seed=1, parameters=parameters, **SMALL)
     pd.testing.assert_frame_equal(table, again)
 
 
 def test_methods_of_an_experiment_share_their_data():
-    tables = [
+    first, second = (
         run("eece_per_method", name, seed=2, implementation="oracle", **SMALL)
         for name in ("oracle", "another")
-    ]
-    tables.append(run("eece_per_method", seed=2, **SMALL))
-    accuracies = [table.set_index("metric")["value"]["accuracy"] for table in tables]
-    assert accuracies[0] == accuracies[1]
-    # Where the two differ one of them errs, and the oracle at no more than half of these inputs.
-    n_errors = 400 * (2 - accuracies[0] - accuracies[2])
-    assert 400 * (accuracies[0] - accuracies[2]) > -4 * np.sqrt(n_errors)
+    )
+    pd.testing.assert_series_equal(first["value"], second["value"])
 
 
 def test_more_noise_and_fewer_points_make_a_larger_error():
@@ -207,24 +189,6 @@ def test_more_noise_and_fewer_points_make_a_larger_error():
     table = run("eece_vs_training_size", training_sizes=[4, 400], **SMALL)
     value = table.pivot(index="n_train", columns="metric", values="value")
     assert value.loc[400, "tece"] < value.loc[4, "tece"]
-
-
-def test_binning_study():
-    table = run("binning_study", bin_numbers=[2, 20], n_test=400)
-    value = table.pivot(index="n_bins", columns="metric", values="value")
-    assert value["tece"].nunique() == 1
-    difference = np.abs(value["eece"] - value["tece"])
-    np.testing.assert_allclose(value["absolute_difference"], difference, rtol=1e-12)
-
-
-def test_calibration_plots_of_variants():
-    variants = {"deep": {**FOREST, "min_samples_leaf": 1}, "stump": {**FOREST, "max_depth": 1}}
-    table = run("calibration_plots", variants=variants, n_test=400)
-    assert list(table["variant"].unique()) == list(variants)
-    for _, curve in table.groupby("variant"):
-        assert curve["count"].sum() == 400
-        ece = np.average(np.abs(curve["frequency"] - curve["predicted"]), weights=curve["count"])
-        assert curve["ece"].to_numpy() == pytest.approx(ece)
 
 
 def test_smooth_calibration_of_the_oracle_is_that_of_a_calibrated_predictor():
