@@ -37,30 +37,13 @@ _PERCENT = {
 def answers(results: DatasetResults) -> pd.DataFrame:
     """Return the three answers, a row per method.
 
-    Returns
-    -------
-    DataFrame
-        Index method; active methods first, then illustrative ones and controls, each by the
-        calibration error. ``label``, ``family``, ``group`` (letters; methods that share one cannot
-        be told apart), ``points`` (calibration error, 100 · √ corrected TECE), ``share`` (of the
-        squared error that is reported, in %; NaN where only bounds are known), ``slope``, ``gap``
-        (squared error less what is reported), ``verdict`` on the size, ``error`` and ``kept``
-        (errors among all inputs and among the 90 % of least EU, in %), ``kept_by_prediction`` (of
-        least 1 − max p), ``brier``. Numbers with an interval have columns NAME_low and NAME_high;
-        NaN where it is not known.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> values = {"tece_corrected": 0.0004, "reported_share_at_least": 0.1}
-    >>> values |= {"reported_share_at_most": 0.5, "error_rate": 0.02, "kept_error_90": 0.005}
-    >>> scores = pd.DataFrame({"metric": values.keys(), "value": values.values()}).assign(
-    ...     dataset="pets", seed=0, method="mine", scope="all_tasks", task=None
-    ... )
-    >>> methods = {"mine": {"label": "Mine", "family": "active"}}
-    >>> found = answers(DatasetResults(scores, "pets", methods))
-    >>> found[["points", "share_high", "verdict", "error", "kept"]].values.tolist()
-    [[2.0, 50.0, 'too small', 2.0, 0.5]]
+    Active methods first, then illustrative ones and controls, each by the calibration error.
+    Columns: ``label``, ``family``, ``group`` (letters; methods that share one cannot be told
+    apart), ``points`` (calibration error, 100 · √ corrected TECE), ``share`` (of the squared error
+    that is reported, in %; NaN where only bounds are known), ``slope``, ``gap`` (squared error less
+    what is reported), ``verdict`` on the size, ``error`` and ``kept`` (errors among all inputs and
+    among the 90 % of least EU, in %), ``kept_by_prediction`` (of least 1 − max p), ``brier``.
+    Numbers with an interval have columns NAME_low and NAME_high; NaN where it is not known.
     """
     import pandas as pd
 
@@ -138,15 +121,8 @@ def groups(
 def headline(found: pd.DataFrame) -> str:
     """Return whether any method passes, in one sentence.
 
-    A method passes whose calibration error cannot be told from 0 and whose uncertainty has about
-    the right size. Illustrative methods and controls are not judged.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> row = {"label": "Mine", "family": "active", "points_low": 0.0, "verdict": "about right"}
-    >>> headline(pd.DataFrame([row]))
-    'Mine passes: no calibration error is seen, and its uncertainty has about the right size.'
+    Active methods are judged: one passes whose calibration error cannot be told from 0 and whose
+    uncertainty has about the right size.
     """
     judged = found[found["family"] == "active"]
     passed = judged[(judged["points_low"] == 0) & (judged["verdict"] == RIGHT)]

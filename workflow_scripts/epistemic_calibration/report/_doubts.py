@@ -27,13 +27,6 @@ def not_estimable(chosen: pd.DataFrame) -> dict[str, str]:
 
     ``chosen`` is `DatasetResults.of_tasks`. Without the metric ``n_samples`` and the column
     ``n_bins``, nothing is known and nothing returned.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> rows = [("n_samples", 60, None), ("eece_dispersion", 0.0, 100)]
-    >>> list(not_estimable(pd.DataFrame(rows, columns=["metric", "value", "n_bins"])))
-    ['eece_dispersion']
     """
     if "n_bins" not in chosen:
         return {}
@@ -53,18 +46,6 @@ def doubts(results: DatasetResults, task_labels: Mapping[str, str] | None = None
     """Yield, in one sentence each, what the scores themselves say against their use.
 
     ``task_labels`` are what readers see of tasks, by name.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> scores = pd.DataFrame(
-    ...     {"metric": ["n_samples", "n_positive", "brier"], "value": [200, 11, 0.06]}
-    ... ).assign(dataset="pets", seed=0, method="mine", scope="task", task="cat", n_bins=None)
-    >>> methods = {"mine": {"label": "Mine", "family": "active"}}
-    >>> for doubt in doubts(DatasetResults(scores, "pets", methods)):
-    ...     print(doubt)
-    Few images of a class: 11 of 200 test images in task cat; scores of so few are rough
-    Mine: no better than the base rate (Brier score of a constant) in 1 of 1 tasks
     """
     chosen, methods = results.of_tasks, results.methods
     missing = not_estimable(chosen)

@@ -10,17 +10,9 @@ def letters(names: Sequence[str], different: Iterable[tuple[str, str]]) -> dict[
     """Return a compact letter display: names share a letter where they do not differ.
 
     The first of ``names`` has an a; after z come aa, bb, ... Of ``different``, pairs with a name
-    that ``names`` lacks are ignored.
-
-    Notes
-    -----
-    Insertion and absorption, of Piepho (2004), "An algorithm for a letter-based representation of
-    all-pairwise comparisons", Journal of Computational and Graphical Statistics 13(2).
-
-    Examples
-    --------
-    >>> letters(["x", "y", "z"], [("x", "z")])
-    {'x': 'a', 'y': 'ab', 'z': 'b'}
+    that ``names`` lacks are ignored. Insertion and absorption, of Piepho (2004), "An algorithm for
+    a letter-based representation of all-pairwise comparisons", Journal of Computational and
+    Graphical Statistics 13(2).
     """
     groups = [frozenset(names)]
     for pair in different:

@@ -26,13 +26,7 @@ def drawable(name: object) -> str:
 
 
 def drawable_labels(methods: Mapping[str, Mapping[str, str]]) -> dict[str, str]:
-    """Return the labels of methods by name, as text that matplotlib draws as it is.
-
-    Examples
-    --------
-    >>> drawable_labels({"eknn": {"label": "EK-NN", "family": "illustrative"}})
-    {'eknn': 'EK-NN'}
-    """
+    """Return the labels of methods by name, as text that matplotlib draws as it is."""
     return {name: drawable(method["label"]) for name, method in methods.items()}
 
 

@@ -21,13 +21,6 @@ def save_figure(figure: Figure, stem: str | Path, *, caption: str | None = None)
     """Write ``STEM.png`` (200 dpi) and ``STEM.pdf`` (fonts embedded); return their paths.
 
     With a caption, ``STEM.txt`` holds it. The same figure gives the same bytes each time.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> figure = Figure()
-    >>> [path.name for path in save_figure(figure, Path(tempfile.mkdtemp()) / "empty")]
-    ['empty.png', 'empty.pdf']
     """
     paths = [Path(f"{stem}{suffix}") for suffix in _METADATA]
     with mpl.rc_context(rc_params()):

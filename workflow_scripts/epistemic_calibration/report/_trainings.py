@@ -10,18 +10,7 @@ if TYPE_CHECKING:
 
 
 def about_trainings(results: DatasetResults) -> Iterator[str]:
-    """Yield what intervals, groups and comparisons of a data set are of.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from epistemic_calibration.report.results import DatasetResults
-    >>> scores = pd.DataFrame({"seed": [0], "value": 0.5, "metric": "eece"}).assign(
-    ...     dataset="pets", method="mine", scope="task", task="cat"
-    ... )
-    >>> print(*about_trainings(DatasetResults(scores, "pets", {"mine": {}})))  # doctest: +ELLIPSIS
-    Of these trainings: intervals, groups and comparisons are of one training of each method...
-    """
+    """Yield what intervals, groups and comparisons of a data set are of."""
     n = results.n_trainings
     alone = [name for name in results.order if n.get(name) == 1]
     if n.max() < 2:

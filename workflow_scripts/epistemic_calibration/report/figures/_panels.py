@@ -39,20 +39,9 @@ def panels(
 ) -> tuple[Figure, dict[str, Axes]]:
     """Return a figure with a panel for each of at most six methods, and the axes by method.
 
-    Parameters
-    ----------
-    results : DatasetResults
-    found : mapping
-        What is drawn of each method, of which `chosen` are shown.
-    draw : callable
-        Gets axes and what is found of a method.
-    width, height : float
-        Of the figure and of one row of it, in inches.
-
-    Raises
-    ------
-    ValueError
-        If nothing is found of any method.
+    ``found`` is what is drawn of each method, of which `chosen` are shown; ``draw`` gets axes and
+    what is found of a method; ``width`` is the figure's, ``height`` that of one row, in inches.
+    A ValueError says that nothing is found of any method.
     """
     found, labels = chosen(results, found), drawable_labels(results.methods)
     names = list(found)
@@ -74,10 +63,7 @@ def panels(
 def chosen(results: DatasetResults, found: Mapping[str, Any]) -> dict[str, Any]:
     """Return what is found of at most six methods, of active ones if there are any.
 
-    Raises
-    ------
-    ValueError
-        If nothing is found of any method.
+    A ValueError says that nothing is found of any method.
     """
     names = [name for name in ranked(results) if found.get(name) is not None]
     if not names:
@@ -94,10 +80,7 @@ def diagnosed(results: DatasetResults, kind: str) -> dict[str, Any]:
 def reliability(ax: Axes, found: Mapping[str, Sequence[float]]) -> None:
     """Draw the frequency of label 1 against the prediction, above how many predictions there are.
 
-    Parameters
-    ----------
-    found : mapping
-        What `report._diagnostics.reliability` returns.
+    ``found`` is what `report._diagnostics.reliability` returns.
     """
     predicted, frequency, low, high, n = (
         np.asarray(found[name], dtype=float)
@@ -120,13 +103,9 @@ def reliability(ax: Axes, found: Mapping[str, Sequence[float]]) -> None:
 
 
 def error_curves(results: DatasetResults) -> dict[str, pd.DataFrame]:
-    """Return the error of each method in bins of EU, in points, mean over seeds.
+    """Return the error of each method that has a curve in bins of EU, in points, mean over seeds.
 
-    Returns
-    -------
-    dict of str to DataFrame
-        Columns ``uncertainty``, ``error`` (NaN where only bounds are known), ``low``, ``high``;
-        empty where no method has a curve.
+    Columns ``uncertainty``, ``error`` (NaN where only bounds are known), ``low``, ``high``.
     """
     rows = results.rows[results.rows["scope"] == "bin"]
     found = {}
@@ -147,17 +126,11 @@ def error_curves(results: DatasetResults) -> dict[str, pd.DataFrame]:
 
 
 def error_against_uncertainty(ax: Axes, curve: pd.DataFrame, top: float | None = None) -> None:
-    """Draw the error at one input against √EU, both in points, on axes of one length.
+    """Draw the error at one input, of `error_curves`, against √EU, both in points.
 
-    Where only bounds are known, a bar reaches from one to the other: full where they leave no
-    doubt that EU is too small or too large, hollow elsewhere.
-
-    Parameters
-    ----------
-    curve : DataFrame
-        Of `error_curves`.
-    top : float, optional
-        Where both axes end; by default where the curve does.
+    Both axes end at ``top``, by default where the curve does. Where only bounds are known, a bar
+    reaches from one to the other: full where they leave no doubt that EU is too small or too large,
+    hollow elsewhere.
     """
     x, low, high = (curve[name].to_numpy() for name in ("uncertainty", "low", "high"))
     top = top or max(1.08 * float(max(x.max(), high.max())), 1.0)
@@ -184,10 +157,7 @@ def error_against_uncertainty(ax: Axes, curve: pd.DataFrame, top: float | None =
 def risk_coverage(ax: Axes, found: Mapping[str, Any]) -> None:
     """Draw errors among the inputs kept, by EU and by the prediction itself, against coverage.
 
-    Parameters
-    ----------
-    found : mapping
-        What `report._diagnostics.risk_coverage` returns.
+    ``found`` is what `report._diagnostics.risk_coverage` returns.
     """
     coverage = 100 * np.asarray(found["coverage"])
     by_eu, by_prediction = (100 * np.asarray(found[k]) for k in ("uncertainty", "prediction"))

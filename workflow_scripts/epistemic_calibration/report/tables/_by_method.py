@@ -12,7 +12,7 @@ from epistemic_calibration.report.tables._table import (
     MISSING,
     WARNING,
     Table,
-    estimate,
+    intervals,
     mean_sd,
     missing_notes,
 )
@@ -28,11 +28,10 @@ if TYPE_CHECKING:
 def ranked_table(
     results: DatasetResults, *, table: str, caption: str, notes: Sequence[str]
 ) -> Table:
-    """Return one row per method with the metrics of a table, ranked by EECE.
+    """Return one row per method with the metrics of a table of ``scoring.TABLE_METRICS``.
 
     Rows are by increasing mean EECE, methods without one last; controls stand where they fall and
-    have no rank. ``table`` is a name of ``scoring.TABLE_METRICS``, ``notes`` stand before missing
-    cells; ``cells`` is as returned by `method_cells`.
+    have no rank. ``cells`` is as returned by `method_cells`.
     """
     import pandas as pd
 
@@ -113,8 +112,8 @@ def method_cells(
 def rejections(results: DatasetResults, name: str) -> pd.DataFrame:
     """Return in how many tasks a test rejects for each method, and how many there are.
 
-    At `LEVEL`, by Holm over the methods and tasks of a seed. Columns sum, which is missing where
-    the test draws too few resamples to reject anything, and count.
+    At `LEVEL`, by Holm over the methods and tasks of a seed. Columns sum, missing where the test
+    draws too few resamples to reject anything, and count.
     """
     import pandas as pd
 
@@ -172,7 +171,7 @@ def _column(values: pd.DataFrame, metric: Metric) -> list[str]:
         return rejection_cells(values[f"{name}_rejected"], values[f"{name}_tests"])
     interval = [f"{name}{end}_all_tasks" for end in ("", "_low", "_high")]
     if set(interval) <= set(values):
-        return [estimate(*row, digits) for row in values[interval].to_numpy()]
+        return intervals(values, interval, digits)
     return [
         mean_sd(mean, sd, digits)
         for mean, sd in values[[f"{name}_mean", f"{name}_sd"]].itertuples(index=False)

@@ -227,6 +227,12 @@ def estimate(value: float, low: float, high: float, digits: int) -> str:
     return f"{number(value, digits)} [{number(low, digits)}, {number(high, digits)}]"
 
 
+def intervals(table: pd.DataFrame, names: Sequence[str], digits: int, unit: float = 1) -> list[str]:
+    """Return a cell as of `estimate` for each row; ``names`` are value, lower and upper limit."""
+    values = unit * table.reindex(columns=names).astype(float)
+    return [estimate(*row, digits) for row in values.to_numpy()]
+
+
 def mean_sd(mean: float, sd: float, digits: int) -> str:
     """Return a mean with its standard deviation, if that is finite.
 

@@ -44,11 +44,9 @@ def make(results: DatasetResults) -> Table:
             "it is mean miscalibration plus epistemic dependence. "
             "It is of what its bins see, a lower bound of TECE: half and twice the bins show how "
             "it moves. The cross-fitted bound needs no bins.",
-            "Corrected TECE is of the hypotheses, whatever uncertainty a method reports. TECE with "
-            "the reported uncertainty is at least the last of these columns; it is the same where "
-            "that is their variance. Of H draws from a right law it is above 0, by about their "
-            "mean uncertainty/(H − 1) at most, so compare methods of few and of many hypotheses "
-            "with care.",
+            "Corrected TECE is of the hypotheses; TECE with the reported uncertainty is at least "
+            "the last of these columns. Of H draws from a right law it is above 0, by about their "
+            "mean uncertainty/(H − 1) at most: compare few and many hypotheses with care.",
             *about_trainings(results),
             *_hidden_by_bins(results),
             "Rejected: tasks in which the test rejects at 0.05, by Holm over those of a seed.",

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from epistemic_calibration.report._trainings import about_trainings
 from epistemic_calibration.report.results import DatasetResults
-from epistemic_calibration.report.tables._table import Table, estimate
+from epistemic_calibration.report.tables._table import Table, intervals
 
 SUFFIX = "_ranking"
 
@@ -54,22 +52,18 @@ def make(results: DatasetResults) -> Table:
     text = pd.DataFrame(index=pd.Index(results.labels(together.index), name="Method"))
     for heading, (name, interval, unit) in _COLUMNS.items():
         if name in together:
-            names, digits = [name, f"{name}_low", f"{name}_high"], 2 if unit > 1 else 3
-            values = unit * together.reindex(columns=names)
-            if not interval:
-                values[names[1:]] = np.nan
-            text[heading] = [estimate(*row, digits) for row in values.to_numpy()]
+            ends = (f"{name}_low", f"{name}_high") if interval else ("none", "none")
+            text[heading] = intervals(together, [name, *ends], 2 if unit > 1 else 3, unit)
     return Table(
         cells=together,
         text=text,
         caption=f"Does the uncertainty tell where it errs? {results.title}, all tasks together",
         notes=(
             "Errors among the 90 % of images and tasks of least epistemic uncertainty (EU), beside "
-            "those where the prediction is surest, by 1 − max p, which needs no EU; [95 % "
-            "confidence interval] of other images. Below 0 in Difference, EU finds errors better. "
-            "AUROC: how often an error has the larger EU than what is right. AUGRC: errors kept "
-            "as a share of all images, a mean over coverages (Traub et al., 2024). An EU of "
-            "Δ(1 − Δ) orders as 1 − max p does.",
+            "those where the prediction is surest, by 1 − max p; [95 % confidence interval] of "
+            "other images. Below 0 in Difference, EU finds errors better. AUROC: how often an "
+            "error has the larger EU than what is right. AUGRC: errors kept as a share of all "
+            "images, a mean over coverages (Traub et al., 2024).",
             *about_trainings(results),
         ),
     )

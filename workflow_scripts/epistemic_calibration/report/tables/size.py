@@ -14,7 +14,7 @@ from epistemic_calibration.report.tables._by_method import (
     rejection_cells,
     rejections,
 )
-from epistemic_calibration.report.tables._table import MISSING, Table, estimate, number
+from epistemic_calibration.report.tables._table import MISSING, Table, intervals, number
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -68,8 +68,7 @@ def make(results: DatasetResults) -> Table:
             distance = np.log(together["reported_share"].clip(lower=0)).abs()
         together = together.loc[distance.sort_values(kind="stable", na_position="last").index]
     text = pd.DataFrame(index=pd.Index(results.labels(together.index), name="Method"))
-    columns = _estimates(together) if estimated else _bounds(together)
-    for heading, cells in columns:
+    for heading, cells in _estimates(together) if estimated else _bounds(together):
         text[heading] = cells
     tests = rejections(results, _TEST).reindex(together.index, fill_value=0)
     if tests["count"].any():
@@ -93,8 +92,8 @@ def _estimates(together: pd.DataFrame) -> Iterator[tuple[str, list[str]]]:
     from epistemic_calibration.scoring import METRICS
 
     for name in (n for n in _ESTIMATES if n in together):
-        rows = together[[name, f"{name}_low", f"{name}_high"]].to_numpy()
-        yield METRICS[name].label, [estimate(*row, METRICS[name].digits) for row in rows]
+        cells = intervals(together, [name, f"{name}_low", f"{name}_high"], METRICS[name].digits)
+        yield METRICS[name].label, cells
 
 
 def _bounds(together: pd.DataFrame) -> Iterator[tuple[str, list[str]]]:
@@ -105,34 +104,30 @@ def _bounds(together: pd.DataFrame) -> Iterator[tuple[str, list[str]]]:
         yield METRICS[name].label, [number(value, digits) for value in together[name]]
     for name in _BOUNDS:
         # Where a method is missing, so are the bounds of all.
-        rows = together.reindex(columns=[f"{name}_at_least", f"{name}_at_most"]).to_numpy()
-        shown = [estimate(np.nan, *row, METRICS[name].digits) for row in rows]
+        names = ["none", f"{name}_at_least", f"{name}_at_most"]
+        shown = intervals(together, names, METRICS[name].digits)
         yield METRICS[name].label, [cell.removeprefix(f"{MISSING} ") for cell in shown]
 
 
 def _notes(estimated: bool) -> tuple[str, ...]:
     if not estimated:
         return (
-            "With one label per image the error E[(p* − Δ)²] that a method could avoid is known "
-            "between two bounds only: its Brier score less that of the best method here, and its "
-            "Brier score. [In brackets] is what the error, and the share of it that the method "
-            "reports as epistemic uncertainty, lie in with 95 % confidence: a share that is "
-            "below 1 throughout is an uncertainty that is too small.",
+            "With one label per image the error E[(p* − Δ)²] is known between two bounds only: the "
+            "Brier score less that of the best method here, and the Brier score. [In brackets]: "
+            "what the error, and the share of it that is reported, lie in with 95 % confidence; a "
+            "share below 1 throughout is an uncertainty that is too small.",
         )
     return (
-        "From several labels per image, [95 % confidence interval] over other images and labels, "
-        "with these hypotheses and this p*; the scores have those over other hypotheses of their "
-        "law, too (of_law). p* is the share of people who "
-        "would give the class to this image. Reducible error: E[(p* − Δ)²], Δ the mean of the "
-        "hypotheses. Error that is reported: what the epistemic uncertainty says that this error "
-        "is; for draws it is (H + 1)/(H − 1) of their variance. A share of 1 is right, below 1 a "
-        "method is too sure of itself.",
-        "Slope: 1 if the error grows as the uncertainty does, 0 if the uncertainty does not tell "
-        "where the method errs. Size error: mean square of error less reported error in bins of "
-        "the uncertainty. Rejected: tasks in which p* is not one more function of the law of the "
-        "hypotheses, by Holm over those of a seed; methods that report an uncertainty of their "
-        "own, or have fewer than 19 hypotheses, cannot be tested.",
-        "Correlation within a class: whether predictions are higher where more people agreed, "
-        "among images of one class. An interval around 0 asks whether the counts are in the order "
-        "of the images.",
+        "From several labels per image, [95 % confidence interval] over other images and labels. "
+        "p* is the share of people who would give the class to this image. Reducible error: "
+        "E[(p* − Δ)²], Δ the mean of the hypotheses. Error that is reported: what the epistemic "
+        "uncertainty says that this error is. A share of 1 is right, below 1 a method is too sure "
+        "of itself.",
+        "Slope: 1 if the error grows as the uncertainty does, 0 if it does not. Size error: mean "
+        "square of error less reported error in bins of the uncertainty. Rejected: tasks in which "
+        "p* is not one more function of the law of the hypotheses, by Holm over those of a seed; "
+        "methods that report an uncertainty of their own, or have fewer than 19 hypotheses, cannot "
+        "be tested.",
+        "Correlation within a class: where it may be 0, check that the counts are in the order of "
+        "the images.",
     )
