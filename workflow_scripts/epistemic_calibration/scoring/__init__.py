@@ -146,16 +146,9 @@ class Scorer:
     def rows(self, diagnostics: Mapping[str, float] | None = None) -> Iterator[dict[str, Any]]:
         """Yield one row per metric.
 
-        Parameters
-        ----------
-        diagnostics : mapping, optional
-            Numbers about the fit; they become rows named ``diagnostic_NAME``.
-
-        Yields
-        ------
-        dict
-            scope ("task"), metric, value, n_bins, n_hypotheses and binning; n_bins and binning
-            are None where there are no bins.
+        Columns scope ("task"), bin, metric, value, n_bins, n_hypotheses and binning; n_bins and
+        binning are None where there are no bins. ``diagnostics``, numbers about the fit, become
+        rows named ``diagnostic_NAME``.
         """
         n_hypotheses = self._inputs.sample.hypotheses.shape[1]
         for family in _FAMILIES:
@@ -171,13 +164,10 @@ class Scorer:
     def compared(self) -> dict[str, np.ndarray]:
         """Return what `rows_of_methods` and comparisons of methods must know of a task.
 
-        Returns
-        -------
-        dict of str to ndarray of shape (n_samples,)
-            ``mean_prediction``; ``bins`` of the corrected error; ``uncertainty``, the squared
-            error that the method says it makes, and the same by which inputs are chosen and with
-            which the error made on these is compared, ``uncertainty_chosen_by`` and
-            ``uncertainty_compared``.
+        Arrays of shape (n_samples,): ``mean_prediction``; ``bins`` of the corrected error;
+        ``uncertainty``, the squared error that the method says it makes, and the same by which
+        inputs are chosen and with which the error made on these is compared,
+        ``uncertainty_chosen_by`` and ``uncertainty_compared``.
         """
         inputs, sample = self._inputs, self._inputs.sample
         chosen_by, compared = halves_of_uncertainty(

@@ -13,22 +13,11 @@ _STEP = 3000
 _MOST = 48_000
 
 
-def can_reject(n_tests: int, n_resamples: int) -> bool:
-    """Return whether any of so many tests can be rejected at `LEVEL`, by Holm.
+def resamples_needed(n_tests: int) -> int:
+    """Return the smallest number of resamples with which Holm can reject any of the tests.
 
     A p-value by resampling is 1/(n_resamples + 1) at least, and Holm multiplies the smallest of
     them by the number of tests.
-
-    Examples
-    --------
-    >>> can_reject(150, 2999), can_reject(151, 2999)
-    (True, False)
-    """
-    return n_tests <= LEVEL * (n_resamples + 1)
-
-
-def resamples_needed(n_tests: int) -> int:
-    """Return the smallest number of resamples with which any of the tests can be rejected.
 
     Examples
     --------
@@ -42,12 +31,7 @@ def adequate_resamples(n_tests: int) -> int:
     """Return what ``n_resamples: auto`` stands for: `resamples_needed`, rounded up.
 
     It is one less than 3000, 6000, 12,000, …, at most 48,000, which is too few for more than
-    2,400 tests.
-
-    Parameters
-    ----------
-    n_tests : int
-        Tests that Holm corrects together: methods and controls times tasks of a data set.
+    2,400 tests: methods and controls times tasks of a data set.
 
     Examples
     --------

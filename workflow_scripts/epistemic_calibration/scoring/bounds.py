@@ -48,10 +48,7 @@ def rows_of_methods(
     settings: Mapping[str, Any],
 ) -> Iterator[tuple[str, Row]]:
     """Yield the bounds of every method, as means over tasks."""
-    options = {
-        "random_state": settings["random_state"],
-        "confidence_level": settings["confidence_level"],
-    }
+    options = {name: settings[name] for name in ("random_state", "confidence_level")}
     predictions = {name: arrays["mean_prediction"] for name, arrays in compared.items()}
     references = np.stack(list(predictions.values()), axis=1)
     for method, arrays in compared.items():

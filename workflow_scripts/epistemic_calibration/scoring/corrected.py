@@ -86,13 +86,8 @@ def rows_of_all_tasks(
 ) -> Iterator[Row]:
     """Yield the mean over tasks of the corrected TECE, whose tasks share their images."""
     y_true, means, bins = zip(*summaries, strict=True)
-    corrected = metrics.mean_corrected_error(
-        y_true,
-        means,
-        bins,
-        confidence_level=settings["confidence_level"],
-        random_state=settings["random_state"],
-    )
+    options = {name: settings[name] for name in ("random_state", "confidence_level")}
+    corrected = metrics.mean_corrected_error(y_true, means, bins, **options)
     yield from _corrected_rows(corrected, settings)
     yield Row("confidence_level", settings["confidence_level"])
 

@@ -104,8 +104,7 @@ def rows_of_all_tasks(tasks: Sequence[_Task], settings: Mapping[str, Any]) -> It
     controls = control_estimates(
         *zip(*((task.squared, task.said, task.mean) for task in tasks), strict=True),
         groups=np.arange(len(tasks[0].squared)),
-        random_state=settings["random_state"],
-        confidence_level=settings["confidence_level"],
+        **{name: settings[name] for name in ("random_state", "confidence_level")},
     )
     for name, control in controls.items():
         for what, value in control.items():

@@ -60,13 +60,8 @@ def rows(inputs: Inputs) -> Iterator[Row]:
         exchangeable=inputs.exchangeable,
     )
     for when, hypotheses in (("before", before), ("after", recalibrator.transform(before))):
-        result = metrics.second_order_error(
-            n_positive[scored_on],
-            n_labels[scored_on],
-            hypotheses,
-            exchangeable=inputs.exchangeable,
-            # The share needs no bins.
-            n_bins=1,
-            binning="quantile",
-        )
+        # The share needs no bins.
+        options = {"exchangeable": inputs.exchangeable, "n_bins": 1, "binning": "quantile"}
+        counts = n_positive[scored_on], n_labels[scored_on]
+        result = metrics.second_order_error(*counts, hypotheses, **options)
         yield Row(f"share_{when}_recalibration", result.share.estimate)

@@ -21,8 +21,8 @@ from epistemic_calibration.paper.toy._mixture import (
 from epistemic_calibration.seeds import derive_seed
 
 if TYPE_CHECKING:
-    import pandas as pd
     from matplotlib.figure import Figure
+    from pandas import DataFrame
 
     from epistemic_calibration.paper.toy_drawing import Canvas
 
@@ -178,8 +178,8 @@ class Experiment:
     look: the workflow would rerun every fit after a change of colour.
     """
 
-    measure: Callable[..., pd.DataFrame | list[dict[str, Any]]]
-    plot: Callable[[pd.DataFrame, Canvas], Figure]
+    measure: Callable[..., DataFrame | list[dict[str, Any]]]
+    plot: Callable[[DataFrame, Canvas], Figure]
     methods: bool = True
     controls: tuple[str, ...] = ()
 
@@ -191,7 +191,7 @@ class Experiment:
         implementation: str | None = None,
         parameters: Mapping[str, Any] | None = None,
         **settings: Any,
-    ) -> pd.DataFrame:
+    ) -> DataFrame:
         """Return the table of one seed and method: its name and the seed, then what is measured.
 
         Raises

@@ -2,15 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from epistemic_calibration.paper.toy import base
-
-if TYPE_CHECKING:
-    import pandas as pd
-    from matplotlib.figure import Figure
-
-    from epistemic_calibration.paper.toy_drawing import Canvas
 
 
 def measure(
@@ -34,7 +28,7 @@ def measure(
     return rows
 
 
-def plot(table: pd.DataFrame, canvas: Canvas) -> Figure:
+def plot(table: base.DataFrame, canvas: base.Canvas) -> base.Figure:
     """Draw |EECE − TECE| against the number of bins: means over seeds, and where they are least."""
     table = canvas.named(table[table["metric"] == "absolute_difference"])
     figure, axes = canvas.axes(2.8)

@@ -2,15 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from epistemic_calibration.paper.toy import base
-
-if TYPE_CHECKING:
-    import pandas as pd
-    from matplotlib.figure import Figure
-
-    from epistemic_calibration.paper.toy_drawing import Canvas
 
 
 def measure(
@@ -25,7 +19,7 @@ def measure(
     n_train: base.TrainingSetSize = 50,
     n_test: base.TestSetSize = 40_000,
     n_bins: Annotated[int, {"ge": 1, "description": "bins of equal width on [0, 1]"}] = 10,
-) -> pd.DataFrame:
+) -> base.DataFrame:
     """Return binned calibration curves of variants of a method.
 
     Columns variant, bin, predicted, frequency, count and ece: one row per bin that has points;
@@ -45,7 +39,7 @@ def measure(
     return pd.concat(curves, names=["variant", "bin"]).reset_index()
 
 
-def plot(table: pd.DataFrame, canvas: Canvas) -> Figure:
+def plot(table: base.DataFrame, canvas: base.Canvas) -> base.Figure:
     """Draw the calibration curves, one panel per variant."""
     variants = list(dict.fromkeys(table["variant"]))
     n_columns = min(3 if len(variants) % 2 else 2, len(variants))

@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from epistemic_calibration.paper.toy import base
 from epistemic_calibration.paper.toy._mixture import sample_mixture, true_probability
 from epistemic_calibration.seeds import derive_seed
 
-if TYPE_CHECKING:
-    import pandas as pd
-    from matplotlib.figure import Figure
-
-    from epistemic_calibration.paper.toy_drawing import Canvas
-
 
 def sample(
     toy: base.Toy, n_samples: Annotated[int, {"ge": 1, "description": "points in the sample"}] = 500
-) -> pd.DataFrame:
+) -> base.DataFrame:
     """Return a sample of the mixture: x1, x2, y and p_true."""
     import pandas as pd
 
@@ -26,7 +20,7 @@ def sample(
     return pd.DataFrame({"x1": X[:, 0], "x2": X[:, 1], "y": y, "p_true": true_probability(X)})
 
 
-def plot(table: pd.DataFrame, canvas: Canvas) -> Figure:
+def plot(table: base.DataFrame, canvas: base.Canvas) -> base.Figure:
     """Draw the sample with the line p(x) = 1/2."""
     figure, axes = canvas.axes(3.0)
     ax = axes[0, 0]

@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from epistemic_calibration.paper.toy import base
-
-if TYPE_CHECKING:
-    import pandas as pd
-    from matplotlib.figure import Figure
-
-    from epistemic_calibration.paper.toy_drawing import Canvas
 
 # Below this value the axis of an error is linear, so that it can show 0.
 _LINEAR_BELOW = 1e-3
@@ -59,7 +53,7 @@ def measure(
     return toy.rows(values, found, n_bins, binning)
 
 
-def plot(table: pd.DataFrame, canvas: Canvas) -> Figure:
+def plot(table: base.DataFrame, canvas: base.Canvas) -> base.Figure:
     """Draw EECE and TECE of every method, least EECE on top."""
     table = canvas.errors(table)
     means = table[table["Error"] == "EECE"].groupby("Method")["value"].mean()

@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import numpy as np
 
 from epistemic_calibration.paper.toy import base
 from epistemic_calibration.seeds import derive_seed
-
-if TYPE_CHECKING:
-    import pandas as pd
-    from matplotlib.figure import Figure
-
-    from epistemic_calibration.paper.toy_drawing import Canvas
 
 
 def measure(
@@ -59,7 +53,7 @@ def corrupt_inputs(X: np.ndarray, noise_level: float, random_state: int) -> np.n
     return corrupted
 
 
-def plot(table: pd.DataFrame, canvas: Canvas) -> Figure:
+def plot(table: base.DataFrame, canvas: base.Canvas) -> base.Figure:
     """Draw EECE and TECE against the noise level in per cent."""
     table = table.assign(noise_level=100 * table["noise_level"])
     return canvas.errors_against(

@@ -2,15 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from epistemic_calibration.paper.toy import base
-
-if TYPE_CHECKING:
-    import pandas as pd
-    from matplotlib.figure import Figure
-
-    from epistemic_calibration.paper.toy_drawing import Canvas
 
 
 def measure(
@@ -31,7 +25,7 @@ def measure(
     return rows
 
 
-def plot(table: pd.DataFrame, canvas: Canvas) -> Figure:
+def plot(table: base.DataFrame, canvas: base.Canvas) -> base.Figure:
     """Draw EECE and TECE against the number of training points, on a logarithmic axis."""
     figure = canvas.errors_against(table, "n_train", "Training points")
     figure.axes[0].set_xscale("log")

@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import numpy as np
 
 from epistemic_calibration.paper.toy import base
 from epistemic_calibration.seeds import derive_seed
-
-if TYPE_CHECKING:
-    import pandas as pd
-    from matplotlib.figure import Figure
-
-    from epistemic_calibration.paper.toy_drawing import Canvas
 
 
 def measure(
@@ -23,7 +17,7 @@ def measure(
     bandwidth: Annotated[
         float, {"gt": 0, "description": "bandwidth of the Beta kernel; 0.2 in the paper"}
     ] = 0.2,
-) -> pd.DataFrame:
+) -> base.DataFrame:
     """Return the smooth calibration curve of a method: predicted and frequency.
 
     ``frequency_if_calibrated`` is the curve of labels drawn from the predictions: what the smoother
@@ -43,7 +37,7 @@ def measure(
     return pd.DataFrame({**curve._asdict(), "frequency_if_calibrated": calibrated.frequency})
 
 
-def plot(table: pd.DataFrame, canvas: Canvas) -> Figure:
+def plot(table: base.DataFrame, canvas: base.Canvas) -> base.Figure:
     """Draw the curves, one line per method; dotted, those of perfect calibration."""
     table = canvas.named(table)
     figure, axes = canvas.axes(3.4)

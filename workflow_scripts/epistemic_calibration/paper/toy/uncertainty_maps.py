@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import numpy as np
 
 from epistemic_calibration.paper.toy import base
 from epistemic_calibration.paper.toy._mixture import mixture_density, true_probability
-
-if TYPE_CHECKING:
-    import pandas as pd
-    from matplotlib.figure import Figure
-
-    from epistemic_calibration.methods import Predictions
-    from epistemic_calibration.paper.toy_drawing import Canvas
 
 #: Half the side of the square that the maps show: both classes to three standard deviations.
 MAP_LIMIT = 8.0
@@ -28,7 +21,7 @@ def measure(
     toy: base.Toy,
     n_train: base.TrainingSetSize = 10,
     n_grid: Annotated[int, {"ge": 2, "description": "grid points along each axis"}] = 100,
-) -> pd.DataFrame:
+) -> base.DataFrame:
     """Return epistemic uncertainty and expected squared error on a grid.
 
     The grid goes from −`MAP_LIMIT` to `MAP_LIMIT` along each axis. Rows of kind ``grid`` have no y;
@@ -51,7 +44,7 @@ def measure(
 
 
 def uncertainty_and_error(
-    p_true: np.ndarray, predictions: Predictions, weights: np.ndarray
+    p_true: np.ndarray, predictions: base.Predictions, weights: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return EU(x) and E_j (P(Y = 1 | Π(x)) − h_j(x))², each of shape (n_samples,).
 
@@ -68,7 +61,7 @@ def uncertainty_and_error(
     return variance if reported is None else reported, (frequency - mean) ** 2 + variance
 
 
-def plot(table: pd.DataFrame, canvas: Canvas) -> Figure:
+def plot(table: base.DataFrame, canvas: base.Canvas) -> base.Figure:
     """Draw EU(x) beside the expected squared error, one row per method, of the first seed.
 
     All panels share one logarithmic colour scale, of four powers of ten up to the largest value;

@@ -112,8 +112,9 @@ def _rows(
     ax.set_ylim(heights.min() - 0.6, 0.6)
     ax.grid(visible=False, axis="y")
     ax.tick_params(axis="y", length=0)
-    labels = [drawable(_cut(label)) for label in found["label"]] if named else [""] * len(found)
-    ax.set_yticks(heights, labels)
+    # Longer names, such as those of files, would leave no room for the columns.
+    names = [n if len(n) <= _LONGEST else f"{n[: _LONGEST - 1]}…" for n in found["label"]]
+    ax.set_yticks(heights, map(drawable, names) if named else [""] * len(found))
     for tick, name in zip(ax.yaxis.get_major_ticks(), found.index, strict=True):
         tick.label1.set_url(links.get(name))
     previous = found["family"].iloc[0]
@@ -121,17 +122,11 @@ def _rows(
         if family != previous:
             ax.axhline(height + 1.5, color=GREY, lw=0.6, ls=":", clip_on=False)
             if named:
-                at = {"transform": ax.get_yaxis_transform(), "ha": "right", "va": "center"}
+                look = {"ha": "right", "va": "center", "color": GREY, "style": "italic"}
                 where = mpl.transforms.ScaledTranslation(-3 / 72, 0, ax.figure.dpi_scale_trans)
-                at["transform"] = at["transform"] + where
-                heading = f"{_HEADINGS[family]}:"
-                ax.text(0, height + 1, heading, color=GREY, style="italic", **at)
+                look["transform"] = ax.get_yaxis_transform() + where
+                ax.text(0, height + 1, f"{_HEADINGS[family]}:", **look)
         previous = family
-
-
-def _cut(label: str) -> str:
-    # Longer names, such as those of files, would leave no room for the columns.
-    return label if len(label) <= _LONGEST else f"{label[: _LONGEST - 1]}…"
 
 
 def _calibration_error(ax: Axes, found: pd.DataFrame, heights: pd.Series) -> None:

@@ -16,7 +16,7 @@ from epistemic_calibration.report.tables._table import (
     mean_sd,
     missing_notes,
 )
-from epistemic_calibration.scoring._resamples import LEVEL, can_reject, resamples_needed
+from epistemic_calibration.scoring._resamples import LEVEL, resamples_needed
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -152,7 +152,7 @@ def _too_few_for(tests: pd.DataFrame, name: str, n_resamples: int | None) -> int
         # The test has a distribution in closed form for samples as large as these.
         return 0
     n_tests = int(tests.groupby("seed").size().max())
-    return 0 if can_reject(n_tests, n_resamples) else n_tests
+    return 0 if n_resamples >= resamples_needed(n_tests) else n_tests
 
 
 def rejection_cells(rejected: pd.Series, n_tests: pd.Series) -> list[str]:

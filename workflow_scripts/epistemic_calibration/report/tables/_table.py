@@ -78,11 +78,7 @@ class Table:
         """Return the table as the text of files, by suffix: ``.csv``, ``.md``, ``.tex``.
 
         The CSV holds ``cells``, the others ``text``; ``.txt`` holds ``brief``, if there is one.
-
-        Parameters
-        ----------
-        name : str, optional
-            For the label of the table in LaTeX.
+        ``name`` is as of `to_latex`.
         """
         safe = self.cells.map(_no_formula).rename(index=_no_formula, columns=_no_formula)
         contents = {
@@ -134,18 +130,17 @@ class Table:
         r"""Return ``table`` environments that need the packages booktabs and graphicx.
 
         They are as wide as the text of a page at most. Tables with blocks of rows are cut into
-        groups of three blocks, as many as the paper sets on a page.
-
-        Parameters
-        ----------
-        name : str, optional
-            The label is ``tab:NAME``, and ``tab:NAME-2`` and so on of what continues the table.
+        groups of three blocks, as many as the paper sets on a page. With a ``name`` the label is
+        ``tab:NAME``, and ``tab:NAME-2`` and so on of what continues the table.
         """
         needed = r"% In the preamble: \usepackage{booktabs,graphicx}"
         return "\n".join([needed, *self._latex_parts(name)])
 
     def _latex_parts(self, name: str) -> Iterator[str]:
-        for number, part in enumerate(self._pages()):
+        text = self.text
+        blocks = list(text.index.unique(level=0)) if text.index.nlevels > 1 else []
+        pages = [text.loc[blocks[k : k + 3]] for k in range(0, len(blocks), 3)]
+        for number, part in enumerate(pages or [text]):
             caption = f"{self.caption} (continued)." if number else f"{self.caption}."
             notes = () if number else self.notes
             label = f"tab:{name}-{number + 1}" if number else f"tab:{name}"
@@ -164,14 +159,6 @@ class Table:
                 "",
             ]
             yield "\n".join(lines)
-
-    def _pages(self) -> Iterator[pd.DataFrame]:
-        if self.text.index.nlevels > 1:
-            blocks = list(dict.fromkeys(self.text.index.get_level_values(0)))
-            for start in range(0, len(blocks), 3):
-                yield self.text.loc[blocks[start : start + 3]]
-            return
-        yield self.text
 
 
 def missing_notes(missing: pd.DataFrame, methods: Mapping[str, Mapping[str, str]]) -> Iterator[str]:
