@@ -143,31 +143,25 @@ def test_by_eece_ranks_by_eece_and_leaves_controls_unranked():
 
 
 def test_drivers_count_rejections_instead_of_averaging_p_values():
-    scores = make_scores(["eece", "p_epistemic_calibration"])
-    tests = scores["metric"] == "p_epistemic_calibration"
-    scores.loc[tests, "value"] = 1.0
-    # With 12 tests of a seed, 0.05 / 12 = 0.00417 is the bound of the smallest p value.
-    scores.loc[tests & (scores["method"] == "centroids"), "value"] = 0.004
-    scores.loc[tests & (scores["method"] == "mine"), "value"] = 0.006
-    cells = made(drivers, scores, "cifar10", METHODS).cells
-    counts = cells["p_epistemic_calibration_rejected"]
-    assert counts["centroids"] == 6
-    assert counts["mine"] == 0  # 0.006 * 9 = 0.054
-    assert "p_epistemic_calibration_mean" not in cells
-
-
-def test_drivers_say_so_when_no_test_can_reject():
-    scores = make_scores(["eece", "p_epistemic_calibration"])
-    enough = made(drivers, scores, "cifar10", METHODS, n_resamples=239)
-    assert not any("can be rejected" in note for note in enough.notes)
-    assert all("/" in cell for cell in enough.text["Rejected: epistemic calibration"])
+    name = "p_epistemic_calibration"
+    scores = make_scores(["eece", name])
+    # With 12 tests of a seed, 0.05 / 12 = 0.00417 is the bound of the smallest p value; 0.006 · 9
+    # = 0.054 is that of the next.
+    p_values = {"centroids": 0.004, "mine": 0.006, "random_forest": 1.0, "base_rate": 1.0}
+    tests = scores["metric"] == name
+    scores.loc[tests, "value"] = scores.loc[tests, "method"].map(p_values)
+    table = made(drivers, scores, "cifar10", METHODS, n_resamples=239)
+    assert table.cells[f"{name}_rejected"][["centroids", "mine"]].to_list() == [6, 0]
+    assert f"{name}_mean" not in table.cells
+    assert not any("can be rejected" in note for note in table.notes)
+    # Where the smallest p is 1/239 > 0.05/12, nothing can be rejected.
+    scores = make_scores(["eece", name])
     few = made(drivers, scores, "cifar10", METHODS, n_resamples=238)
-    # Twelve tests of a seed: the smallest p is 1/239 > 0.05/12.
     (note,) = (note for note in few.notes if "can be rejected" in note)
     assert note.startswith(f"{WARNING} — under Rejected: with 238 resamples none of 12 tests")
     assert "n_resamples to 239 or more" in note
     assert set(few.text["Rejected: epistemic calibration"]) == {"—"}
-    assert few.cells["p_epistemic_calibration_rejected"].isna().all()
+    assert few.cells[f"{name}_rejected"].isna().all()
 
 
 def test_drivers_warn_where_bins_hide_error():
@@ -191,7 +185,6 @@ def test_names_cannot_break_a_row():
     table = made(paper, scores, "cifar10", methods)
     task = str(table.text.index[0][1])
     table = table.with_task_labels({task: f"[cat\r\n*]{nasty}"}).with_notes(f"Failed: {nasty}")
-    assert any(name.startswith("[cat") for name in table.text.index.get_level_values("Task"))
     lines = table.to_markdown().splitlines()
     rows = [line for line in lines if line.startswith("|")]
     assert len(rows) == 2 + len(table.text)
@@ -379,13 +372,11 @@ def test_the_size_table_orders_by_how_far_the_share_is_from_1():
     methods = {name: METHODS[name] for name in shares}
     table = made(size, pd.concat([scores, p_values]), "pets", methods)
     shown = table.text["Share of the error that is reported"]
-    assert shown.to_dict() == {
-        METHODS["mine"]["label"]: "0.500 [0.400, 0.700]",
-        METHODS["base_rate"]["label"]: "0.000 [0.000, 0.000]",
-        METHODS["centroids"]["label"]: "— [1.500, ∞]",
-    }
-    assert next(iter(shown)) == "0.500 [0.400, 0.700]"
-    assert list(shown)[-1] == "— [1.500, ∞]"
+    assert list(shown.items()) == [
+        (METHODS["mine"]["label"], "0.500 [0.400, 0.700]"),
+        (METHODS["base_rate"]["label"], "0.000 [0.000, 0.000]"),
+        (METHODS["centroids"]["label"], "— [1.500, ∞]"),
+    ]
     rejected = table.text["Rejected: p* is distributed as the hypotheses"]
     assert list(rejected) == ["1/4", "—", "—"]
     assert table.cells.loc["mine", "reported_share_low"] == 0.4
@@ -395,7 +386,6 @@ def test_the_size_table_of_one_label_per_image_shows_bounds():
     bounds = {"reported_share_at_least": 0.1, "reported_share_at_most": np.inf}
     bounds |= {"reducible_error_at_least": 0.0, "reducible_error_at_most": 0.02}
     bounds |= {"brier_of_mean": 0.015, "brier_above_best": -0.0003}
-    methods = {name: METHODS[name] for name in ("mine", "base_rate")}
     scores = pd.concat([together({"mine": bounds}), make_scores().assign(dataset="pets")])
     text = made(size, scores, "pets", METHODS).text
     row = text.loc[METHODS["mine"]["label"]]
@@ -404,19 +394,17 @@ def test_the_size_table_of_one_label_per_image_shows_bounds():
     assert row["Brier score of the mean less that of the best method"] == "−0.0003"
     # Also where they are missing there is a row.
     assert text.loc[METHODS["base_rate"]["label"], "Reducible error"] == "—"
-    assert len(made(size, make_scores(), "cifar10", methods | METHODS).text.columns) == 2
 
 
 def test_a_new_metric_is_in_the_tables_that_name_it(monkeypatch):
     monkeypatch.setitem(METRICS, "new", Metric("new", "New", 2, short_label="N."))
-    for name in ("paper", "summary", "by_eece"):
+    for name in ("paper", "by_eece"):
         monkeypatch.setitem(TABLE_METRICS, name, (*TABLE_METRICS[name], "new"))
     scores = make_scores([*PAPER_METRICS, "new"])
     assert "N." in made(paper, scores, "cifar10", METHODS).text.index.unique(level=0)
     table = made(by_eece, scores, "cifar10", METHODS)
     mean, sd = table.cells.loc["mine", ["new_mean", "new_sd"]]
     assert table.text.loc[METHODS["mine"]["label"], "New"] == f"{mean:.2f} ± {sd:.2f}"
-    assert made(summary, scores, "cifar10", METHODS).cells.loc["mine", "new_mean"] == mean
     assert "New" not in made(drivers, scores, "cifar10", METHODS).text
 
 
