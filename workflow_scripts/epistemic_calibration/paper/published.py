@@ -58,8 +58,7 @@ def paper_comparison(scores: pd.DataFrame, published: pd.DataFrame) -> pd.DataFr
     Parameters
     ----------
     scores : DataFrame
-        Tidy scores of any data sets, as in `dataset_scores`; those that the paper lacks are left
-        out.
+        Tidy scores of any data sets; those that the paper lacks are left out.
     published : DataFrame
         As returned by `read_published`.
 
@@ -91,12 +90,7 @@ def paper_comparison(scores: pd.DataFrame, published: pd.DataFrame) -> pd.DataFr
 
 
 def paper_comparison_means(comparison: pd.DataFrame) -> pd.DataFrame:
-    """Compare with the paper the means over tasks.
-
-    Parameters
-    ----------
-    comparison : DataFrame
-        As returned by `paper_comparison`.
+    """Compare with the paper the means over tasks, from what `paper_comparison` returns.
 
     Returns
     -------
@@ -140,12 +134,8 @@ def comparison_markdown(
 ) -> str:
     """Return the comparison for readers: means first, then every cell.
 
-    Parameters
-    ----------
-    comparison, means : DataFrame
-        As returned by `paper_comparison` and `paper_comparison_means`.
-    methods : mapping
-        Labels, as in `dataset_scores`; a method that it lacks keeps its name.
+    ``comparison`` and ``means`` are as returned by `paper_comparison` and
+    `paper_comparison_means`; a method that ``methods`` lacks keeps its name.
     """
     parts = [
         "# Comparison with the published tables",
@@ -184,12 +174,10 @@ def comparison_markdown(
 
 def _means_text(means: pd.DataFrame, dataset: str, methods: Mapping[str, Mapping[str, str]]) -> str:
     rows = means[means["dataset"] == dataset]
-    lines: dict[tuple[str, str], dict[str, str]] = {}
-    for row in rows.to_dict("records"):
-        line = lines.setdefault((row["method"], row["tasks"]), {})
-        line[metric_label(row["metric"])] = _pair(row, digits=4, published_digits=3)
-    order = sorted(lines, key=lambda key: (PAPER_METHODS.index(key[0]), key[1]))
-    shown = pd.DataFrame([lines[key] for key in order]).fillna(MISSING)
+    texts = [_pair(row, digits=4, published_digits=3) for row in rows.to_dict("records")]
+    wide = rows.assign(text=texts).pivot(index=["method", "tasks"], columns="metric", values="text")
+    order = sorted(wide.index, key=lambda key: (PAPER_METHODS.index(key[0]), key[1]))
+    shown = wide.loc[order, rows["metric"].unique()].rename(columns=metric_label).fillna(MISSING)
     names = [_label(m, methods) + ("" if t == "all" else f" ({t})") for m, t in order]
     shown.insert(0, "Method", names)
     return markdown(shown, words={"Method"})

@@ -68,7 +68,8 @@ def answers(results: DatasetResults) -> pd.DataFrame:
         bounds = 100 * _column(scores, f"reported_share_at_{limit}")
         found.loc[bounded, f"share_{end}"] = bounds[bounded]
     found["verdict"] = [_verdict(row) for row in found.itertuples()]
-    found["brier"] = _brier(results, scores)
+    briers = results.rows[results.rows["metric"] == "brier"].groupby("method")["value"]
+    found["brier"] = briers.mean().reindex(names)
     found["family_order"] = found["family"].map(FAMILIES.index)
     found = found.sort_values(["family_order", "points"], kind="stable", na_position="last")
     found.insert(2, "group", groups(found, results.differences))
@@ -76,16 +77,7 @@ def answers(results: DatasetResults) -> pd.DataFrame:
 
 
 def _column(scores: pd.DataFrame, name: str) -> pd.Series:
-    import pandas as pd
-
-    if name in scores:
-        return scores[name].astype(float)
-    return pd.Series(np.nan, index=scores.index)
-
-
-def _brier(results: DatasetResults, together: pd.DataFrame) -> pd.Series:
-    rows = results.rows[results.rows["metric"] == "brier"]
-    return rows.groupby("method")["value"].mean().reindex(together.index)
+    return scores.reindex(columns=[name])[name].astype(float)
 
 
 def _verdict(row) -> str:
@@ -191,21 +183,22 @@ def answers_table(found: pd.DataFrame, results: DatasetResults) -> Table:
     """Return the answers as a table for readers, from what `answers` returns."""
     import pandas as pd
 
+    def cells(name: str) -> list[str]:
+        return [interval(row, name) for _, row in found.iterrows()]
+
     columns = {}
     if found["group"].any():
         columns["Group"] = [group or MISSING for group in found["group"]]
-    columns["Calibration error, points"] = [interval(row, "points") for _, row in found.iterrows()]
+    columns["Calibration error, points"] = cells("points")
     if found["share_low"].notna().any():
         columns["Share reported, %"] = [share(row) for _, row in found.iterrows()]
     if found["slope"].notna().any():
-        columns["Slope"] = [interval(row, "slope") for _, row in found.iterrows()]
+        columns["Slope"] = cells("slope")
     if found["verdict"].any():
         columns["Uncertainty"] = [word or MISSING for word in found["verdict"]]
     if found["error"].notna().any():
-        columns["Errors, %"] = [interval(row, "error") for _, row in found.iterrows()]
-        columns["kept at 90 %"] = [interval(row, "kept") for _, row in found.iterrows()]
-        by = [interval(row, "kept_by_prediction") for _, row in found.iterrows()]
-        columns["by 1 − max p"] = by
+        columns |= {"Errors, %": cells("error"), "kept at 90 %": cells("kept")}
+        columns["by 1 − max p"] = cells("kept_by_prediction")
     columns["Brier score"] = [_digits(value, "brier") for value in found["brier"]]
     labels = [
         label if family == "active" else f"{label} ({family})"

@@ -172,10 +172,8 @@ class Experiment:
         Further names it is run with, whatever the methods: ``oracle`` is the true
         P(Y = 1 | x). An experiment without methods needs exactly one, to name its table.
 
-    Notes
-    -----
-    The canvas is passed in, so that the file of an experiment does not import how figures
-    look: the workflow would rerun every fit after a change of colour.
+    The canvas is passed in, so that the file of an experiment does not import how figures look:
+    the workflow would rerun every fit after a change of colour.
     """
 
     measure: Callable[..., DataFrame | list[dict[str, Any]]]
@@ -192,13 +190,7 @@ class Experiment:
         parameters: Mapping[str, Any] | None = None,
         **settings: Any,
     ) -> DataFrame:
-        """Return the table of one seed and method: its name and the seed, then what is measured.
-
-        Raises
-        ------
-        ValueError
-            If there is no such method.
-        """
+        """Return the table of one seed and method: its name and the seed, then what is measured."""
         import pandas as pd
 
         name = self.measure.__module__.rpartition(".")[2]
@@ -210,11 +202,10 @@ class Experiment:
         return table
 
     def settings(self) -> dict[str, tuple[Any, Any, dict[str, Any]]]:
-        """Return the settings by name: their annotation, default and metadata.
+        """Return the settings by name: annotation, default, and bounds and description.
 
-        The annotation is without the outermost ``Annotated``; items of a sequence keep
-        theirs. The default is ``...`` where there is none, as pydantic writes it. The
-        metadata are the bounds and the description.
+        The annotation is without the outermost ``Annotated``; items of a sequence keep theirs.
+        The default is ``...`` where there is none, as pydantic writes it.
 
         Examples
         --------

@@ -27,17 +27,6 @@ def draw(results: DatasetResults, *, width: float = FULL_WIDTH) -> Figure:
     ------
     ValueError
         If there are no scores of the parts.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> scores = pd.DataFrame(
-    ...     [("eece", 0.25), ("eece_calibration", 0.125), ("eece_dispersion", 0.375)],
-    ...     columns=["metric", "value"],
-    ... ).assign(dataset="pets", seed=0, method="eknn", scope="task", task="cat")
-    >>> methods = {"eknn": {"label": "EK-NN", "family": "illustrative"}}
-    >>> draw(DatasetResults(scores, "pets", methods)).axes[0].get_xlabel()
-    'EECE and its parts, squared probability'
     """
     chosen = results.of_tasks
     means = chosen.pivot_table(index="method", columns="metric", values="value")

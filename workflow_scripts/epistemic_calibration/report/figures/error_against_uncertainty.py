@@ -23,18 +23,6 @@ def draw(results: DatasetResults, *, width: float = FULL_WIDTH) -> Figure:
     """Draw a panel for each of at most six methods, active ones first, on equal axes.
 
     Parameters and errors as of `_panels.panels`.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> values = dict(curve_uncertainty=0.01, curve_error=0.02)
-    >>> values |= dict(curve_error_low=0.01, curve_error_high=0.03)
-    >>> scores = pd.DataFrame({"metric": values.keys(), "value": values.values()}).assign(
-    ...     dataset="pets", seed=0, method="eknn", scope="bin", task=None, bin=0
-    ... )
-    >>> methods = {"eknn": {"label": "EK-NN", "family": "illustrative"}}
-    >>> draw(DatasetResults(scores, "pets", methods)).axes[0].get_title()
-    'EK-NN'
     """
     curves = _panels.chosen(results, _panels.error_curves(results))
     top = max(curve[["uncertainty", "high"]].max().max() for curve in curves.values())

@@ -25,16 +25,6 @@ def draw(results: DatasetResults, *, width: float = COLUMN_WIDTH) -> Figure:
     ------
     ValueError
         If no method has both.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> scores = pd.DataFrame(
-    ...     [("cat", "ece", 0.25), ("cat", "eece", 0.125)], columns=["task", "metric", "value"]
-    ... ).assign(dataset="pets", seed=0, method="eknn", scope="task")
-    >>> methods = {"eknn": {"label": "EK-NN", "family": "illustrative"}}
-    >>> draw(DatasetResults(scores, "pets", methods)).axes[0].get_ylabel()
-    'ECE'
     """
     chosen = results.of_tasks
     spread = chosen.groupby(["metric", "method"])["value"].agg(["mean", "min", "max"])

@@ -21,20 +21,6 @@ def draw(results: DatasetResults, *, width: float = FULL_WIDTH) -> Figure:
     """Draw a panel for each of at most six methods, active ones first.
 
     Parameters and errors as of `_panels.panels`.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> bins = {"predicted": [0.2], "frequency": [0.3], "low": [0.1], "high": [0.5], "n": [9]}
-    >>> scores = pd.DataFrame(
-    ...     [("mine", "tece_corrected", 0.01)], columns=["method", "metric", "value"]
-    ... ).assign(dataset="pets", seed=0, scope="all_tasks", task=None)
-    >>> methods = {"mine": {"label": "Mine", "family": "active"}}
-    >>> results = DatasetResults(
-    ...     scores, "pets", methods, diagnostics={"mine": {"reliability": bins}}
-    ... )
-    >>> draw(results).axes[0].get_title()
-    'Mine'
     """
     found, off = _panels.diagnosed(results, "reliability"), answers(results)["points"]
     figure, axes = _panels.panels(results, found, _panels.reliability, width=width, height=1.75)

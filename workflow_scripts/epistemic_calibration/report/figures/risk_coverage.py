@@ -20,21 +20,6 @@ def draw(results: DatasetResults, *, width: float = FULL_WIDTH) -> Figure:
     """Draw a panel for each of at most six methods, active ones first.
 
     Parameters and errors as of `_panels.panels`.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> found = {"coverage": [0.5, 0.9, 1.0]}
-    >>> found |= {"uncertainty": [0.0, 0.1, 0.2], "prediction": [0.0, 0.05, 0.2]}
-    >>> methods = {"mine": {"label": "Mine", "family": "active"}}
-    >>> scores = pd.DataFrame(
-    ...     [("mine", "tece_corrected", 0.01)], columns=["method", "metric", "value"]
-    ... ).assign(dataset="pets", seed=0, scope="all_tasks", task=None)
-    >>> results = DatasetResults(
-    ...     scores, "pets", methods, diagnostics={"mine": {"risk_coverage": found}}
-    ... )
-    >>> draw(results).axes[0].get_title()
-    'Mine'
     """
     found = _panels.chosen(results, _panels.diagnosed(results, "risk_coverage"))
     figure, axes = _panels.panels(results, found, _panels.risk_coverage, width=width, height=1.6)

@@ -10,18 +10,7 @@ SUFFIX = "_by_eece"
 
 
 def make(results: DatasetResults) -> Table:
-    """Return one row per method: mean ± sd of the metrics of the table ``by_eece``.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> scores = pd.DataFrame(
-    ...     [("cat", 0.25), ("dog", 0.75)], columns=["task", "value"]
-    ... ).assign(dataset="pets", seed=0, method="eknn", scope="task", metric="eece")
-    >>> methods = {"eknn": {"label": "EK-NN", "family": "illustrative"}}
-    >>> make(DatasetResults(scores, "pets", methods)).text.loc["EK-NN"].to_dict()
-    {'Rank': '1', 'Family': 'illustrative', 'EECE': '0.5000 ± 0.3536'}
-    """
+    """Return one row per method: mean ± sd of the metrics of the table ``by_eece``."""
     return ranked_table(
         results,
         table="by_eece",

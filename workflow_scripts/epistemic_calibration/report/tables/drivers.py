@@ -19,18 +19,6 @@ def make(results: DatasetResults) -> Table:
     account that they share their images; with several seeds, it is over trainings.
 
     Where each test drew too few label sets to reject anything, cells are empty and a note says so.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> scores = pd.DataFrame(
-    ...     [("task", "cat", "tece_corrected", 0.25), ("task", "dog", "tece_corrected", 0.75)]
-    ...     + [("all_tasks", None, f"tece_corrected{end}", 0.5) for end in ("", "_low", "_high")],
-    ...     columns=["scope", "task", "metric", "value"],
-    ... ).assign(dataset="pets", seed=0, method="eknn")
-    >>> methods = {"eknn": {"label": "EK-NN", "family": "illustrative"}}
-    >>> make(DatasetResults(scores, "pets", methods)).text.loc["EK-NN", "Corrected TECE"]
-    '0.5000 [0.5000, 0.5000]'
     """
     return ranked_table(
         results,

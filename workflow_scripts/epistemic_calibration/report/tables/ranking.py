@@ -31,18 +31,6 @@ def make(results: DatasetResults) -> Table:
     -------
     Table
         ``cells``: every score of all tasks together, as in `all_tasks_scores`.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> values = {"error_rate": 0.05, "kept_error_90": 0.01}
-    >>> values |= {"kept_error_90_low": 0.004, "kept_error_90_high": 0.02}
-    >>> scores = pd.DataFrame({"metric": list(values), "value": list(values.values())}).assign(
-    ...     dataset="pets", seed=0, method="eknn", scope="all_tasks", task=None
-    ... )
-    >>> methods = {"eknn": {"label": "EK-NN", "family": "illustrative"}}
-    >>> make(DatasetResults(scores, "pets", methods)).text.loc["EK-NN"].to_dict()
-    {'Errors, in %': '5.00', 'Kept at 90 % by EU': '1.00 [0.40, 2.00]'}
     """
     import pandas as pd
 

@@ -47,17 +47,6 @@ def make(results: DatasetResults) -> Table:
         ``cells``: every score of all tasks together, as in `all_tasks_scores`. Rows by how far
         the share of the error that is reported is from 1; of bounds, in the order of the
         configuration.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> names = ["reported_share", "reported_share_low", "reported_share_high"]
-    >>> scores = pd.DataFrame({"metric": names, "value": [0.5, 0.25, 0.75]}).assign(
-    ...     dataset="pets", seed=0, method="eknn", scope="all_tasks", task=None
-    ... )
-    >>> methods = {"eknn": {"label": "EK-NN", "family": "illustrative"}}
-    >>> make(DatasetResults(scores, "pets", methods)).text.loc["EK-NN"].to_dict()
-    {'Share of the error that is reported': '0.500 [0.250, 0.750]'}
     """
     import pandas as pd
 

@@ -41,20 +41,6 @@ def make(results: DatasetResults) -> Table:
         Where there is one label per image, the last two are bounds, ``..._at_least`` and
         ``..._at_most``. ``group`` is of methods, ``group_of_these_trainings`` of the trainings
         of the run.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> scores = pd.DataFrame(
-    ...     [("task", "cat", "tece_corrected", 0.0025)]
-    ...     + [("all_tasks", None, f"tece_corrected{end}", x) for end, x in
-    ...        [("", 0.0025), ("_low", 0.0016), ("_high", 0.0036)]],
-    ...     columns=["scope", "task", "metric", "value"],
-    ... ).assign(dataset="pets", seed=0, method="eknn")
-    >>> methods = {"eknn": {"label": "EK-NN", "family": "illustrative"}}
-    >>> table = make(DatasetResults(scores, "pets", methods))
-    >>> table.text.loc["EK-NN (illustrative)", "Calibration error, points"]
-    '5.0 [4.0, 6.0]'
     """
     from epistemic_calibration.scoring import METRICS, table_metrics
 
