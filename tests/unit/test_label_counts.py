@@ -6,14 +6,13 @@ import torch
 
 from epistemic_calibration.data import (
     DataError,
-    _several_labels,
     label_counts_inventory,
     load_dataset,
     load_label_counts,
     make_source,
     raw_inventory,
 )
-from epistemic_calibration.data._several_labels import PUBLISHED, content_sha256
+from epistemic_calibration.data._several_labels import PUBLISHED, Published, content_sha256
 
 N_TEST, CLASSES = 120, ("cat", "dog", "T-shirt/top")
 NPZ = {"source": "npz", "path": "raw.npz"}
@@ -199,7 +198,7 @@ def published(served, monkeypatch):
         about="these images",
         sha256=content_sha256(COUNTS),
     )
-    monkeypatch.setitem(_several_labels.PUBLISHED, "mine", made)
+    monkeypatch.setitem(PUBLISHED, "mine", made)
     return made
 
 
