@@ -14,8 +14,8 @@ from epistemic_calibration import evaluate, metrics
 from epistemic_calibration._evaluation_plot import reliability
 from epistemic_calibration._evaluation_text import shown
 from epistemic_calibration.evaluation import Evaluation
-from epistemic_calibration.scoring import METRICS, Scorer
-from epistemic_calibration.workflow.sources import SCRIPTS, STAGES, source_files
+from epistemic_calibration.scoring import Scorer
+from epistemic_calibration.workflow.sources import SCRIPTS
 
 
 def sigmoid(x):
@@ -70,9 +70,6 @@ def test_the_frame_agrees_with_the_scores_of_the_benchmark():
     scored = {row["metric"]: row["value"] for row in scored}
     frame = evaluate(y, rows, **counts).to_frame().set_index("metric")
     both = frame.index.intersection(list(scored))
-    unknown = {n for n in frame.index if "squared" not in n} - set(METRICS)
-    unknown -= {f"{name}_difference" for name in ("kept_error_80", "kept_error_50", "aurc")}
-    assert unknown == {"n_hypotheses", "confidence", "excess_augrc", "excess_augrc_by_prediction"}
     assert len(both) >= 24
     for name in both:
         assert frame.loc[name, "value"] == pytest.approx(scored[name], rel=1e-12), name
@@ -156,7 +153,6 @@ def test_an_uncertainty_above_the_brier_score_is_too_large():
     assert "too large" in found.judgement["size"]
     law = evaluate(np.arange(200) % 2, rows, exchangeable=False)
     assert law.reported_error.estimate == pytest.approx(1 / 4)
-    assert "cannot be told from one label per input" in law.judgement["size"]
 
 
 def test_with_several_labels_the_size_is_judged():
@@ -207,17 +203,14 @@ def test_what_weakens_the_numbers_is_said():
 
 @pytest.mark.parametrize("n", [1, 11, 500])
 @pytest.mark.parametrize("n_labels", [0, 2])
-@pytest.mark.parametrize("n_hypotheses", [1, 20])
+@pytest.mark.parametrize("n_hypotheses", [1, 2, 20])
 @pytest.mark.parametrize("rare", [False, True])
 def test_the_summary_is_one_screen(n, n_labels, n_hypotheses, rare):
     y, rows, counts = predictor(n, n_hypotheses=n_hypotheses, n_labels=n_labels, slope=3)
-    for n_bins in (None, max(1, n // 2)):
-        found = evaluate(y * (1 - rare), rows, n_bins=n_bins, **counts)
-        lines = str(found).splitlines()
-        assert len(lines) <= 50
-        assert max(map(len, lines)) <= 80
-        assert "nan" not in str(found)
-        json.dumps(found.to_dict(), allow_nan=False)
+    found = evaluate(y * (1 - rare), rows, **counts)
+    lines = str(found).splitlines()
+    assert len(lines) <= 50 and max(map(len, lines)) <= 80 and "nan" not in str(found)
+    json.dumps(found.to_dict(), allow_nan=False)
 
 
 def test_the_summary_concludes_first_and_asks_three_questions(result, monkeypatch):
@@ -234,18 +227,15 @@ def test_the_summary_concludes_first_and_asks_three_questions(result, monkeypatc
         assert widest - 15 < max(map(len, str(result).splitlines())) <= widest
 
 
-@pytest.mark.parametrize(
-    ("ends", "expected"),
-    [
+def test_two_figures_of_the_interval_are_shown():
+    for ends, expected in (
         ((6.42, 5.2, 7.7), "6.4 [5.2, 7.7]"),
         ((-0.01, 0, 0.012), "0.000 [0, 0.012]"),
         ((-0.3, -1.2, 0.6), "−0.3 [−1.2, 0.6]"),
         ((72, 40, 130), "72 [40, 130]"),
         ((2, 1.5, math.inf), "2.0 [1.5, ∞]"),
-    ],
-)
-def test_two_figures_of_the_interval_are_shown(ends, expected):
-    assert shown(metrics.Estimate(ends[0], 1.0, *ends[1:], 0.95)) == expected
+    ):
+        assert shown(metrics.Estimate(ends[0], 1.0, *ends[1:], 0.95)) == expected
 
 
 def test_the_ranking_is_that_of_the_metric():
@@ -319,17 +309,6 @@ def test_an_uncertainty_of_the_prediction_alone_is_told():
     assert any("Whoever reports Δ(1 − Δ)" in line for line in found.warnings)
 
 
-def test_what_is_not_finite_is_null_in_json():
-    y, rows, counts = predictor(30, n_hypotheses=2, n_labels=2)
-    found = evaluate(y, rows, **counts)
-    assert math.isnan(found.second_order.slope.estimate)
-    plain = found.to_dict()
-    assert plain["second_order"]["slope"]["estimate"] is None
-    assert plain["second_order"]["slope"]["ci_high"] is None
-    assert plain["tece"]["estimate"] == found.tece.estimate
-    assert json.loads(json.dumps(plain, allow_nan=False)) == plain
-
-
 def test_an_own_prediction_is_what_is_judged_and_the_hypotheses_size_is_theirs(result):
     y, rows, _ = predictor(2000, slope=1.8)
     q = np.random.default_rng(0).uniform(0.1, 0.4, 2000)
@@ -382,8 +361,7 @@ def test_the_figure_has_a_panel_for_each_question(tmp_path, n, n_labels, n_hypot
     path = tmp_path / "figure.png"
     axes = evaluate(y, rows, **counts).plot(path).axes
     assert path.stat().st_size > 10_000
-    titles = ["Probabilities right?", "Right size?", "Knows where it errs?"]
-    assert [a.get_title() for a in axes] == titles
+    assert len(axes) == 3
     if n == 2000:
         _, middle, right = axes
         assert middle.get_xlim() == middle.get_ylim()
@@ -403,11 +381,6 @@ def test_the_package_gives_what_it_names():
     assert set(epistemic_calibration.__all__) <= set(dir(epistemic_calibration))
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         _ = epistemic_calibration.nothing
-
-
-def test_jobs_of_the_benchmark_do_not_run_this_code():
-    names = {path.name for path in source_files(STAGES / "scores.py")}
-    assert "evaluation.py" not in names
 
 
 HOOK = """

@@ -73,16 +73,11 @@ def test_the_mean_is_the_prediction_and_members_differ(name, data, binary):
         assert found.std(axis=1).max() > 0.01
 
 
-def test_trees_are_asked_one_by_one(binary):
+def test_members_are_asked_one_by_one_each_with_its_features(binary):
     X, y = binary
-    for name in ("forest", "extra_trees"):
-        model = ENSEMBLES[name].fit(X, y)
-        alone = np.stack([t.predict_proba(X)[:, 1] for t in model.estimators_], axis=1)
-        np.testing.assert_array_equal(hypotheses_of(model, X), alone)
-
-
-def test_bagging_passes_each_member_its_features(binary):
-    X, y = binary
+    forest = ENSEMBLES["forest"].fit(X, y)
+    trees = [tree.predict_proba(X)[:, 1] for tree in forest.estimators_]
+    np.testing.assert_array_equal(hypotheses_of(forest, X), np.stack(trees, axis=1))
     model = ENSEMBLES["bagging_of_features"].fit(X, y)
     alone = [
         member.predict_proba(X[:, features])[:, 1]

@@ -1,5 +1,7 @@
 """Ensembles of modules, and passes with dropout: what is drawn, and what is left as it was."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -235,21 +237,16 @@ def test_pixels_of_images_are_samples():
     )
 
 
-class SeedGenerator:
-    """As that of Keras 3: a state (seed, counter), of which each draw takes one."""
+class State:
+    """That of a generator of Keras 3: (seed, counter), of which each draw takes one."""
 
-    class State:
-        def __init__(self):
-            self.value = np.array([7, 0])
+    value = np.array([7, 0])
 
-        def assign(self, value):
-            self.value = np.array(value)
+    def assign(self, value):
+        self.value = np.array(value)
 
-        def __array__(self, dtype=None, copy=None):
-            return self.value
-
-    def __init__(self):
-        self.state = self.State()
+    def __array__(self, dtype=None, copy=None):
+        return self.value
 
 
 class KerasDropout(nn.Module):
@@ -259,7 +256,7 @@ class KerasDropout(nn.Module):
 
     def __init__(self):
         super().__init__()
-        self.seed_generator = SeedGenerator()
+        self.seed_generator = SimpleNamespace(state=State())
 
     def forward(self, x):
         return self.call(x, training=False)

@@ -137,15 +137,6 @@ def test_independence_of_few_samples_or_few_positives(n, frequency):
     assert rejected <= binom.ppf(1 - 1e-3, n_runs, 0.05)
 
 
-@pytest.mark.parametrize("n", [300, 1500])
-def test_independence_does_not_depend_on_the_order_of_samples(n, predictor):
-    y, hypotheses, _ = predictor(n)
-    order = np.random.default_rng(0).permutation(n)
-    given = metrics.epistemic_independence_test(y, hypotheses)
-    permuted = metrics.epistemic_independence_test(y[order], hypotheses[order])
-    assert vars(permuted) == pytest.approx(vars(given), rel=1e-9)
-
-
 def test_independence_uses_the_reported_uncertainty(predictor):
     y, hypotheses, _ = predictor(3000)
     reported = 0.01 + 0.1 * y

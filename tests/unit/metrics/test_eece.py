@@ -9,13 +9,6 @@ BINNINGS = ["kmeans", "sorted_kmeans", "nested", "quantile", "grid"]
 SORTED = ("sorted_kmeans", "nested")
 
 
-def make(n=600, h=8, seed=0, dtype=np.float64):
-    rng = np.random.default_rng(seed)
-    p = rng.beta(0.6, 2, n)
-    hypotheses = np.clip(p[:, None] + 0.15 * rng.standard_normal((n, h)), 0, 1).astype(dtype)
-    return (rng.random(n) < p).astype(np.uint8), hypotheses
-
-
 def eece_by_loops(y, hypotheses, bins, trust):
     """Equation 9 word by word."""
     total = 0.0
@@ -32,8 +25,8 @@ def eece_by_loops(y, hypotheses, bins, trust):
 
 @pytest.mark.parametrize("binning", BINNINGS)
 @pytest.mark.parametrize("reported", [False, True])
-def test_eece_agrees_with_loops(binning, reported):
-    y, hypotheses = make(h=3)
+def test_eece_agrees_with_loops(binning, reported, predictor):
+    y, hypotheses, _ = predictor(600, h=3)
     trust = np.linspace(0, 0.3, len(y)) if reported else hypotheses.var(axis=1)
     bins = metrics.assign_bins(hypotheses, n_bins=12, binning=binning)
     value = metrics.expected_epistemic_calibration_error(
@@ -47,8 +40,8 @@ def test_eece_agrees_with_loops(binning, reported):
     assert value == pytest.approx(eece_by_loops(y, rows, bins, trust), abs=1e-14)
 
 
-def test_parts_of_bins_agree_with_numpy():
-    y, hypotheses = make(h=4)
+def test_parts_of_bins_agree_with_numpy(predictor):
+    y, hypotheses, _ = predictor(600, h=4)
     bins = metrics.assign_bins(hypotheses, n_bins=9)
     b = metrics.decompose_eece(y, hypotheses, bins=bins).bins
     for m in range(9):
@@ -63,8 +56,8 @@ def test_parts_of_bins_agree_with_numpy():
         assert b.calibration[m] == pytest.approx((y[inside].mean() - rows.mean()) ** 2, abs=1e-15)
 
 
-def test_blocks_do_not_change_sums(monkeypatch):
-    y, hypotheses = make(h=4, n=101)
+def test_blocks_do_not_change_sums(monkeypatch, predictor):
+    y, hypotheses, _ = predictor(101, h=4)
     expected = metrics.decompose_eece(y, hypotheses, n_bins=5)
     monkeypatch.setattr(metrics._validation, "_ROW_BLOCK_SIZE", 7)
     found = metrics.decompose_eece(y, hypotheses, n_bins=5)
@@ -72,8 +65,8 @@ def test_blocks_do_not_change_sums(monkeypatch):
         assert getattr(found, name) == pytest.approx(getattr(expected, name), abs=1e-15)
 
 
-def test_some_binnings_ignore_numbering_at_each_input():
-    y, hypotheses = make(h=6)
+def test_some_binnings_ignore_numbering_at_each_input(predictor):
+    y, hypotheses, _ = predictor(600, h=6)
     shuffled = np.random.default_rng(1).permuted(hypotheses, axis=1)
     for binning in (*SORTED, "quantile"):
         np.testing.assert_array_equal(

@@ -6,15 +6,6 @@ import pytest
 from epistemic_calibration import metrics
 
 
-def draw(n, *, h=10, error=0.0, seed=0):
-    """Draw hypotheses, and labels of a predictor whose mean errs by ``error``·(1/2 − Δ)."""
-    rng = np.random.default_rng(seed)
-    mean, precision = rng.uniform(0.05, 0.95, n), rng.uniform(3, 30, n)
-    rows = rng.beta((mean * precision)[:, None], ((1 - mean) * precision)[:, None], (n, h))
-    true = rows.mean(axis=1) + error * (0.5 - rows.mean(axis=1))
-    return (rng.random(n) < true).astype(int), rows, true
-
-
 def reports(rows):
     variance = rows.var(axis=1)
     rng = np.random.default_rng(1)
@@ -48,8 +39,8 @@ def test_parts_by_hand():
 
 
 @pytest.mark.parametrize("binning", ["nested", "quantile"])
-def test_by_default_it_is_the_corrected_error(binning):
-    y, rows, _ = draw(2000, error=0.4)
+def test_by_default_it_is_the_corrected_error(binning, predictor):
+    y, rows, _ = predictor(2000, mean_error=0.4)
     error = metrics.reported_uncertainty_error(y, rows, binning=binning)
     corrected = metrics.corrected_epistemic_calibration_error(y, rows, binning=binning)
     expected = pytest.approx(dataclasses.asdict(corrected), rel=1e-12)
@@ -66,14 +57,15 @@ def test_by_default_it_is_the_corrected_error(binning):
 
 @pytest.mark.parametrize("name", ["variance", "zero", "ten times", "constant", "shuffled"])
 @pytest.mark.parametrize("error", [0.0, 0.3])
-def test_bounds_and_estimates_against_the_truth(name, error):
-    y, rows, true = draw(8000, error=error)
+def test_bounds_and_estimates_against_the_truth(name, error, predictor):
+    y, rows, off = predictor(8000, mean_error=error)
+    true = rows.mean(axis=1) + off
     reported = reports(rows)[name]
     tece = metrics.true_epistemic_calibration_error(true, rows, epistemic_uncertainty=reported)
     found = metrics.reported_uncertainty_error(
         y, rows, epistemic_uncertainty=reported, confidence_level=1 - 1e-4
     )
-    signed = np.mean((true - rows.mean(axis=1)) ** 2 + rows.var(axis=1) - reported)
+    signed = np.mean(off**2 + rows.var(axis=1) - reported)
     assert found.signed.ci_low <= signed <= found.signed.ci_high
     assert found.lower.ci_low <= tece
     assert found.signed.estimate == pytest.approx(
@@ -88,10 +80,13 @@ def test_bounds_and_estimates_against_the_truth(name, error):
     assert found.binned > 0.8 * tece
 
 
-def test_intervals_cover_as_often_as_they_say():
+def test_intervals_cover_as_often_as_they_say(predictor):
     covered, above = [], []
+    # Of the population: E[(0.3(1/2 − Δ))²] by many draws, and EU is the variance.
+    population = np.mean(predictor(200_000, mean_error=0.3, seed=999)[2] ** 2)
     for seed in range(200):
-        y, rows, true = draw(600, error=0.3, seed=seed)
+        y, rows, off = predictor(600, mean_error=0.3, seed=seed)
+        true = rows.mean(axis=1) + off
         reported = reports(rows)["shuffled"]
         found = metrics.reported_uncertainty_error(
             y,
@@ -101,16 +96,11 @@ def test_intervals_cover_as_often_as_they_say():
             n_bins=16,
             confidence_level=0.9,
         )
-        # Of the population: E[(0.3(1/2 − Δ))²] by many draws, and EU is the variance.
-        covered.append(found.signed.ci_low <= POPULATION <= found.signed.ci_high)
+        covered.append(found.signed.ci_low <= population <= found.signed.ci_high)
         tece = metrics.true_epistemic_calibration_error(true, rows, epistemic_uncertainty=reported)
         above.append(found.lower.ci_low > tece)
     assert abs(np.mean(covered) - 0.9) < 4 * np.sqrt(0.9 * 0.1 / 200)
     assert np.mean(above) <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / 200)
-
-
-_, _rows, _true = draw(200_000, error=0.3, seed=999)
-POPULATION = float(np.mean((_true - _rows.mean(axis=1)) ** 2))
 
 
 def test_samples_alone_meet():
@@ -123,8 +113,8 @@ def test_samples_alone_meet():
     assert sorted(map(sorted, groups)) == [[0, 1], [2, 3, 4], [5], [6, 7], [8, 9]]
 
 
-def test_arguments_are_checked():
-    y, rows, _ = draw(50)
+def test_arguments_are_checked(predictor):
+    y, rows, _ = predictor(50)
     with pytest.raises(ValueError, match="finite and >= 0"):
         metrics.reported_uncertainty_error(y, rows, epistemic_uncertainty=np.full(50, -0.1))
     with pytest.raises(ValueError, match="use fewer bins"):

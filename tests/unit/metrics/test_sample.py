@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from epistemic_calibration import metrics
-from epistemic_calibration.metrics import _sample
 
 FUNCTIONS = [
     metrics.corrected_epistemic_calibration_error,
@@ -48,20 +47,11 @@ def test_wrong_input(function):
         function([0, 1], [[0.1]])
 
 
-def test_wrong_options(predictor):
-    y, hypotheses, _ = predictor(20)
-    for options, message in (
-        ({"confidence_level": 95}, "confidence_level must lie between 0 and 1"),
-        ({"n_bins": 0}, "n_bins must be an integer >= 1"),
-        ({"binning": "best"}, "binning must be one of"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            metrics.corrected_epistemic_calibration_error(y, hypotheses, **options)
+def test_wrong_numbers_of_resamples():
     with pytest.raises(ValueError, match="n_resamples must be an integer >= 1"):
-        metrics.mean_calibration_test(y, hypotheses, n_resamples=0)
-    task = ([y], [hypotheses.mean(axis=1)], [np.zeros(20, dtype=int)])
+        metrics.mean_calibration_test([0, 1], [[0.1], [0.2]], n_resamples=0)
     with pytest.raises(ValueError, match="n_resamples must be an integer >= 2"):
-        metrics.mean_corrected_error(*task, n_resamples=1)
+        metrics.mean_corrected_error([[0, 1]], [[0.1, 0.2]], [[0, 0]], n_resamples=1)
 
 
 # --- A sample in place of labels and hypotheses
@@ -69,11 +59,6 @@ def test_wrong_options(predictor):
 OF_A_SAMPLE = [
     *FUNCTIONS,
     metrics.decompose_eece,
-    metrics.expected_epistemic_calibration_error,
-]
-WITH_UNCERTAINTY = [
-    metrics.decompose_eece,
-    metrics.epistemic_independence_test,
     metrics.expected_epistemic_calibration_error,
 ]
 
@@ -97,7 +82,7 @@ def test_a_sample_gives_what_its_arrays_give(function, dtype, predictor):
         assert equal(function(sample), function(y, hypotheses))
 
 
-@pytest.mark.parametrize("function", WITH_UNCERTAINTY)
+@pytest.mark.parametrize("function", OF_A_SAMPLE[-3:])
 def test_a_sample_holds_the_reported_uncertainty(function, predictor):
     y, hypotheses, _ = predictor(400, h=7)
     reported = np.linspace(0, 0.2, 400, dtype=np.float32)
@@ -127,25 +112,6 @@ def test_means_stay_probabilities():
         for h in (3, 7, 1000):
             mean = metrics.Sample([1], np.full((1, h), value)).mean
             assert 0 <= mean[0] <= 1
-
-
-def test_moments_and_bins_are_made_once(monkeypatch, predictor):
-    y, hypotheses, _ = predictor(300)
-    calls = []
-
-    def counted(owner, name):
-        original = getattr(owner, name)
-        monkeypatch.setattr(owner, name, lambda *a, **k: calls.append(name) or original(*a, **k))
-
-    for name in ("row_moments", "check_hypotheses", "check_labels"):
-        counted(_sample, name)
-    counted(metrics.Sample, "assigned")
-    sample = metrics.Sample(y, hypotheses)
-    for function in OF_A_SAMPLE:
-        function(sample)
-    # K-means of the EECE, and nested bins of the rest.
-    once = ["check_hypotheses", "check_labels", "row_moments"]
-    assert sorted(calls) == ["assigned", "assigned", *once]
 
 
 @pytest.mark.parametrize("binning", ["kmeans", "sorted_kmeans", "nested", "quantile", "grid"])

@@ -1,12 +1,9 @@
 """What is outside [0, 1], or on the wrong side of an edge, by rounding only."""
 
-import inspect
-
 import numpy as np
 import pytest
 
 from epistemic_calibration import metrics
-from epistemic_calibration.metrics.second_order import contributions
 
 
 def test_probabilities_outside_by_rounding_are_clipped():
@@ -58,32 +55,3 @@ def test_level_sets_of_computed_rows():
         0.04
     )
     assert metrics.true_epistemic_calibration_error([0, 1], [[0.3], [0.3 + 1e-9]]) > 0.28
-
-
-PUBLIC = [getattr(metrics, name) for name in metrics.__all__]
-
-
-def _is_warning(value):
-    return isinstance(value, type) and issubclass(value, Warning)
-
-
-@pytest.mark.parametrize(
-    "function", [f for f in (*PUBLIC, contributions) if callable(f) and not _is_warning(f)]
-)
-def test_functions_agree_on_their_defaults(function):
-    """Estimates with the defaults are of the same bins and the same level."""
-    expected = {"random_state": 0, "confidence_level": 0.95}
-    found = {
-        parameter: value.default
-        for parameter, value in inspect.signature(function).parameters.items()
-        if value.default is not inspect.Parameter.empty
-    }
-    if found.get("binning") == "nested":
-        expected["n_bins"] = 50
-    elif found.get("binning") == "kmeans":
-        # The paper's.
-        expected["n_bins"] = 100
-    if function.__name__.endswith("_test"):
-        expected["n_resamples"] = 999
-    for parameter in expected.keys() & found.keys():
-        assert found[parameter] == expected[parameter], parameter
