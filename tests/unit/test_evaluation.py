@@ -9,11 +9,9 @@ import numpy as np
 import pytest
 from sklearn.metrics import accuracy_score, brier_score_loss
 
-import epistemic_calibration
 from epistemic_calibration import evaluate, metrics
 from epistemic_calibration._evaluation_plot import reliability
 from epistemic_calibration._evaluation_text import shown
-from epistemic_calibration.evaluation import Evaluation
 from epistemic_calibration.scoring import Scorer
 from epistemic_calibration.workflow.sources import SCRIPTS
 
@@ -217,11 +215,8 @@ def test_the_summary_concludes_first_and_asks_three_questions(result, monkeypatc
     lines = repr(result).splitlines()
     assert lines[0].startswith("Evaluation of 2,000 inputs (")
     assert lines[2].startswith("→ The probabilities are off by about ")
-    order = [lines.index(q) for q in lines if q[:2] in ("1 ", "2 ", "3 ")]
-    assert len(order) == 3 and order == sorted(order)
+    assert [line[:2] for line in lines if line[:2] in ("1 ", "2 ", "3 ")] == ["1 ", "2 ", "3 "]
     assert lines[-1] == "Settings: 50 nested bins (TECE), 100 K-means (EECE), random_state 0"
-    # (H + 1)/(H − 1) stands on the line.
-    assert "(20 draws: × 1.11)" in repr(result) and "calibrated ≤ 0.001" in repr(result)
     for columns, widest in (("66", 66), ("200", 100)):
         monkeypatch.setenv("COLUMNS", columns)
         assert widest - 15 < max(map(len, str(result).splitlines())) <= widest
@@ -367,20 +362,6 @@ def test_the_figure_has_a_panel_for_each_question(tmp_path, n, n_labels, n_hypot
         assert middle.get_xlim() == middle.get_ylim()
         errors = 100 * np.mean((rows.mean(axis=1) > 0.5) != y)
         assert right.lines[0].get_ydata()[-1] == pytest.approx(errors)
-        # Ranges, from what calibration shows to the upper limit of the Brier score.
-        (ranges,) = middle.collections
-        ends = np.array([s[:, 1] for s in ranges.get_segments()])
-        assert len(ends) == 10 and (ends[:, 0] < ends[:, 1]).all() and (ends[:, 0] >= 0).all()
-        brier = 100 * np.sqrt(np.mean((y - rows.mean(axis=1)) ** 2))
-        assert ends[:, 0].max() < brier < ends[:, 1].max()
-
-
-def test_the_package_gives_what_it_names():
-    assert epistemic_calibration.metrics is metrics
-    assert epistemic_calibration.Evaluation is Evaluation
-    assert set(epistemic_calibration.__all__) <= set(dir(epistemic_calibration))
-    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
-        _ = epistemic_calibration.nothing
 
 
 HOOK = """

@@ -68,14 +68,6 @@ def test_collections_keep_one_copy_of_the_states(sample):
     assert len(collection.compute_groups) == 1
 
 
-def test_forward_gives_the_value_of_a_batch_and_adds_it(sample):
-    first, second = zip(*(tensor.split([300, 400]) for tensor in sample), strict=True)
-    metric = EpistemicCalibrationError()
-    assert metric(*first) == fed(EpistemicCalibrationError(), first, 300).compute()
-    metric(*second)
-    assert metric.compute() == fed(EpistemicCalibrationError(), sample, N).compute()
-
-
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
 def test_low_precision_is_read(sample, dtype):
     hypotheses, target = sample

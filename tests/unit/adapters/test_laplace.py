@@ -78,7 +78,6 @@ def test_drawing_leaves_no_trace(pred_type):
     ("model", "options", "message"),
     [
         (lambda: approximation(fit=False), {}, "FullLaplace is not fitted"),
-        (lambda: approximation("kron", fit=False), {}, "KronLaplace is not fitted"),
         (lambda: approximation("full", "last_layer", fit=False), {}, "is not fitted"),
         (
             lambda: approximation(likelihood="regression", fit=False),

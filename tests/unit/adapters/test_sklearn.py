@@ -183,10 +183,6 @@ def fitted_on_other_classes(X, y):
 
 REFUSED = {
     "not_fitted": (lambda X, y: RandomForestClassifier(), "not fitted: call fit"),
-    "list_not_fitted": (
-        lambda X, y: [LogisticRegression().fit(X, y), GaussianNB()],
-        "GaussianNB is not fitted",
-    ),
     "single": (lambda X, y: LogisticRegression().fit(X, y), "one hypothesis and no spread"),
     "one_tree": (lambda X, y: RandomForestClassifier(1).fit(X, y), "has 1 member"),
     "boosting": (lambda X, y: GradientBoostingClassifier(n_estimators=2).fit(X, y), "of one sum"),

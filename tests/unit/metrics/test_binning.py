@@ -51,13 +51,6 @@ def test_fewer_distinct_rows_than_bins(binning):
     assert (bins.reshape(20, 3) == bins[:3]).all()
 
 
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
-def test_grid_edges_are_fractions(dtype):
-    rows = (np.arange(10) / 10).astype(dtype)[:, None]
-    assert len(set(metrics.assign_bins(rows, n_bins=10, binning="grid"))) == 10
-    assert metrics.assign_bins([[0], [1]], n_bins=2, binning="grid").tolist() == [0, 1]
-
-
 def test_quantile_bins_are_balanced_and_ordered_by_mean(predictor):
     _, hypotheses, _ = predictor(900, h=7)
     bins = metrics.assign_bins(hypotheses, n_bins=9, binning="quantile")

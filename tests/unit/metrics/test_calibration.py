@@ -45,10 +45,6 @@ def test_edges_of_bins_are_fractions():
     y = np.r_[np.ones(30), np.zeros(70), np.ones(20), np.zeros(80)]
     p = np.repeat([0.2, 0.3], 100)
     assert metrics.expected_calibration_error(y, p) == pytest.approx(0.1)
-    for n_bins in (5, 10, 20):
-        edges = [k / n_bins for k in range(n_bins)]
-        curve = metrics.calibration_curve(np.zeros(n_bins), edges, n_bins=n_bins)
-        assert curve.count.tolist() == [1] * n_bins
 
 
 def test_calibration_curve_agrees_with_scikit_learn(sample):

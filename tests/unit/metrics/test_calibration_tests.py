@@ -88,15 +88,6 @@ def test_independence_sees_an_effect_that_changes_sign(predictor):
     assert metrics.epistemic_independence_test(y, hypotheses).p_value < 1e-3
 
 
-def test_independence_of_an_uncertainty_that_is_a_function_of_the_mean(predictor):
-    y, hypotheses, _ = predictor(300)
-    constant = metrics.epistemic_independence_test(
-        y, hypotheses, epistemic_uncertainty=np.full(300, 0.04)
-    )
-    assert (constant.statistic, constant.p_value) == (0, 1)
-    assert metrics.epistemic_independence_test(y, np.full((300, 2), 0.5)).p_value == 1
-
-
 @pytest.mark.parametrize(("n_rows", "n"), [(20, 500), (20, 2000), (60, 3000)])
 def test_independence_where_the_mean_determines_the_row(n_rows, n):
     rng = np.random.default_rng(0)
@@ -135,14 +126,6 @@ def test_independence_of_few_samples_or_few_positives(n, frequency):
         ).p_value
         rejected += p_value <= 0.05
     assert rejected <= binom.ppf(1 - 1e-3, n_runs, 0.05)
-
-
-def test_independence_uses_the_reported_uncertainty(predictor):
-    y, hypotheses, _ = predictor(3000)
-    reported = 0.01 + 0.1 * y
-    result = metrics.epistemic_independence_test(y, hypotheses, epistemic_uncertainty=reported)
-    # As small as it may be, it is above 0.
-    assert 0 < result.p_value < 1e-10
 
 
 def test_tests_are_reproducible_whatever_the_threads(predictor):

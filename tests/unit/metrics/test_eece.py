@@ -132,10 +132,7 @@ def test_tece_averages_over_level_sets():
     p = [0.2, 0.6, 0.9]
     hypotheses = [[0.3, 0.5], [0.3, 0.5], [0.5, 0.3]]
     assert metrics.true_epistemic_calibration_error(p, hypotheses) == pytest.approx(0.25 / 3)
-
-
-def test_tece_with_reported_uncertainty():
-    # (r − Δ)² + variance − reported = 0 + 0.01 − 0.05.
+    # With a reported uncertainty (r − Δ)² + variance − reported = 0 + 0.01 − 0.05.
     value = metrics.true_epistemic_calibration_error(
         [0.4], [[0.3, 0.5]], epistemic_uncertainty=[0.05]
     )

@@ -76,8 +76,6 @@ def test_estimate_is_the_mean_over_pairs_of_different_groups(predictor):
     assert result.estimate == pytest.approx(expected, abs=1e-15)
     test = metrics.epistemic_calibration_test(y, hypotheses, n_resamples=9, **options)
     assert test.statistic == pytest.approx(expected, abs=1e-15)
-    means = one_task(y, hypotheses, bins, groups=groups)
-    assert means.estimate == pytest.approx(expected, abs=1e-15)
 
 
 def test_cells_of_one_sample_are_bins_of_samples(predictor):

@@ -55,7 +55,6 @@ def test_comparison_of_a_method_with_itself_and_with_a_worse_one():
     labels, predictions, bins = two_methods(2000, seed=1, errors=(0.05, 0.2))
     predictions["c"], bins["c"] = predictions["a"], bins["a"]
     result = metrics.compare_mean_corrected_errors(labels, predictions, bins)
-    assert list(result) == [("a", "b"), ("a", "c"), ("b", "c")]
     assert result["a", "c"].estimate == 0
     assert result["a", "c"].p_value == 1
     assert result["a", "b"].p_value < 1e-6

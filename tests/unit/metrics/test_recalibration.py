@@ -67,9 +67,7 @@ def test_few_positives_change_nothing(n_positive):
     model = metrics.SecondOrderRecalibrator().fit(y, hypotheses)
     assert not model.changed_
     assert parameters(model) == (1, 0, 0, 0, 1)
-    after = model.transform(hypotheses)
-    assert after.dtype == np.float64
-    np.testing.assert_array_equal(after, hypotheses)
+    np.testing.assert_array_equal(model.transform(hypotheses), hypotheses)
     assert not metrics.SecondOrderRecalibrator().fit(~y, hypotheses).changed_
 
 
@@ -227,7 +225,5 @@ def test_neither_order_nor_copies_nor_precision_of_inputs_matter():
         return [model.transform(new).mean(axis=1) for model in (of_labels, of_counts)]
 
     first = fitted(np.arange(400), rows)
-    for seed in range(10):
-        again = fitted(np.random.default_rng(seed).permutation(400), rows)
-        np.testing.assert_allclose(again, first, rtol=1e-5)
+    np.testing.assert_allclose(fitted(rng.permutation(400), rows), first, rtol=1e-5)
     np.testing.assert_allclose(fitted(np.arange(400), rows.astype(np.float32)), first, rtol=1e-3)
