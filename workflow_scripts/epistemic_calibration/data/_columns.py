@@ -33,12 +33,8 @@ def encoded_features(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the features of the training and of the test rows, in the order of the columns.
 
-    What is learnt (categories, what stands in for missing values) is learnt from the training
-    rows. A category that no training row has gives 0 in all features of its column.
-
-    ``frame`` has no labels; ``train`` and ``test`` are rows of it. The other parameters are keys
-    of `epistemic_calibration.data.table.Table`, and what messages call the table. Both results are
-    float64, (n_rows, n_features).
+    Categories and what stands in for missing values are learnt from the training rows. A category
+    that no training row has gives 0 in all features of its column. Both are float64.
     """
     names = _chosen(frame, columns, drop, categorical, where)
     # By all rows: of a part of them identifiers do not show.
@@ -65,14 +61,7 @@ def encoded_features(
 
 
 def text_of(column: pd.Series) -> pd.Series:
-    """Return a column as text, whole numbers without a decimal point; missing values stay.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> text_of(pd.Series([1.0, 2.0])).tolist()
-    ['1', '2']
-    """
+    """Return a column as text, whole numbers without a decimal point; missing values stay."""
     import pandas as pd
 
     values = column.astype(object).where(column.notna(), None)

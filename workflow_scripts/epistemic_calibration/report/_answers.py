@@ -111,11 +111,7 @@ def groups(
 
 
 def headline(found: pd.DataFrame) -> str:
-    """Return whether any method passes, in one sentence.
-
-    Active methods are judged: one passes whose calibration error cannot be told from 0 and whose
-    uncertainty has about the right size.
-    """
+    """Return whether any active method passes: no calibration error seen, size about right."""
     judged = found[found["family"] == "active"]
     passed = judged[(judged["points_low"] == 0) & (judged["verdict"] == RIGHT)]
     if len(passed):
@@ -237,13 +233,7 @@ def _notes(found: pd.DataFrame, results: DatasetResults) -> Iterator[str]:
 
 
 def interval(row, name: str, unit: str = "") -> str:
-    """Return a number of a row of answers with its interval in words.
-
-    Examples
-    --------
-    >>> interval({"points": 3.94, "points_low": 2.7, "points_high": 5.06}, "points", " points")
-    '3.9 points [2.7, 5.1]'
-    """
+    """Return a number of a row of answers with its interval in words: "3.9 points [2.7, 5.1]"."""
     value, low, high = (_digits(row.get(f"{name}{end}", math.nan), name) for end in _ENDS)
     return f"{value}{unit}" + (f" [{low}, {high}]" if MISSING not in (value, low, high) else "")
 
@@ -261,13 +251,7 @@ def share(row, unit: str = "") -> str:
 
 
 def listed(names: Sequence[str]) -> str:
-    """Return names as a sentence has them.
-
-    Examples
-    --------
-    >>> listed(["A"]), listed(["A", "B", "C"])
-    ('A', 'A, B and C')
-    """
+    """Return names as a sentence has them: "A, B and C"."""
     return " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
 
 

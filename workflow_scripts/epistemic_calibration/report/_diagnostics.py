@@ -32,26 +32,10 @@ def reliability(
 ) -> dict[str, list[float]]:
     """Return mean prediction, label frequency and its interval in ten bins of equal width.
 
-    Parameters
-    ----------
-    y_true, mean : ndarray of shape (n_tasks, n_samples)
-        Labels in {0, 1} and predictions in [0, 1]; sample n is the same input in every task.
-    confidence_level : float in (0, 1)
-    groups : ndarray of int of shape (n_samples,), optional
-        Equal for inputs that are not independent of each other.
-
-    Returns
-    -------
-    dict
-        ``predicted``, ``frequency``, ``low``, ``high`` and ``n`` of every bin that is not empty.
-        Wilson's interval; the labels that one input or group has count for as many independent
-        ones as their frequency is precise for.
-
-    Examples
-    --------
-    >>> found = reliability(np.array([[0, 1]]), np.array([[0.5, 0.5]]), confidence_level=0.95)
-    >>> found["predicted"], found["frequency"], found["n"]
-    ([0.5], [0.5], [2])
+    ``y_true`` and ``mean`` have shape (n_tasks, n_samples), a column per input. Inputs of equal
+    ``groups`` (n_samples,) are not independent. Of every bin that is not empty: ``predicted``,
+    ``frequency``, ``low``, ``high`` (Wilson) and ``n``. The labels of one input or group count
+    for as many independent ones as their frequency is precise for.
     """
     n_tasks, n_samples = y_true.shape
     y, prediction = (np.ravel(values).astype(float) for values in (y_true, mean))
@@ -86,22 +70,7 @@ def _bin(
 def risk_coverage(wrong: np.ndarray, orders: Mapping[str, np.ndarray]) -> dict[str, list[float]]:
     """Return the share of errors among the inputs that are kept, lowest order first.
 
-    Parameters
-    ----------
-    wrong : ndarray of bool, any shape
-    orders : mapping of str to ndarray of that shape
-        What each curve orders by; inputs of equal order count by their mean.
-
-    Returns
-    -------
-    dict
-        ``coverage``, multiples of 0.02 up to 1, and the share of errors at each by order.
-
-    Examples
-    --------
-    >>> found = risk_coverage(np.array([0, 0, 1, 1]), {"eu": np.array([1, 2, 3, 3])})
-    >>> found["coverage"][24], found["eu"][24], found["eu"][-1]
-    (0.5, 0.0, 0.5)
+    Inputs of equal order count by their mean. ``coverage`` has the multiples of 0.02 up to 1.
     """
     wrong = np.ravel(wrong).astype(float)
     coverage = np.arange(1, N_COVERAGES + 1) / N_COVERAGES
@@ -126,17 +95,9 @@ def top_bins(
 ) -> list[dict[str, Any]]:
     """Return the bins that contribute most to the mean corrected TECE over tasks, largest first.
 
-    ``bins`` are those of the corrected TECE, all else is as of `reliability`. Each has its
-    ``task``, what `reliability` returns of a bin, and its ``share`` of the corrected TECE, None
-    where that is not above 0. Since they are chosen for their error, the level of their intervals
-    is of all bins together, by Bonferroni.
-
-    Examples
-    --------
-    >>> y, mean, bins = np.array([[0, 0, 1, 1]]), np.full((1, 4), 0.25), np.array([[0, 0, 1, 1]])
-    >>> first, second = top_bins(y, mean, bins, ["cat"], confidence_level=0.95)
-    >>> first["frequency"], first["share"], second["share"]
-    (1.0, 0.9, 0.1)
+    Each has its ``task``, what `reliability` returns of a bin, and its ``share`` of the corrected
+    TECE, None where that is not above 0. Since they are chosen for their error, their intervals are
+    of all bins together, by Bonferroni.
     """
     y_true, mean = y_true.astype(float), mean.astype(float)
     parts = []
@@ -167,26 +128,8 @@ def diagnose(
 ) -> dict[str, Any]:
     """Return what figures and pages show of one method besides its scores.
 
-    Parameters
-    ----------
-    y_true, confidence_level, groups
-        As of `reliability`.
-    compared : mapping
-        ``mean_prediction``, ``bins`` and ``uncertainty``, each of the shape of ``y_true``.
-    tasks : sequence of str
-
-    Returns
-    -------
-    dict
-        ``reliability`` and ``risk_coverage`` of all tasks together, by ``uncertainty`` and by
-        ``prediction``, 1 − max p; ``top_bins``.
-
-    Examples
-    --------
-    >>> y, mean = np.array([[0, 1, 0, 1]]), np.array([[0.2, 0.3, 0.6, 0.9]])
-    >>> compared = {"mean_prediction": mean, "bins": np.array([[0, 0, 1, 1]]), "uncertainty": mean}
-    >>> sorted(diagnose(y, compared, ["cat"], confidence_level=0.95))
-    ['reliability', 'risk_coverage', 'top_bins']
+    ``compared`` has ``mean_prediction``, ``bins`` and ``uncertainty``, shaped as ``y_true``; all
+    else is as of `reliability`. Curves of risk are by ``uncertainty`` and ``prediction``.
     """
     mean, uncertainty = compared["mean_prediction"], compared["uncertainty"]
     orders = {"uncertainty": uncertainty, "prediction": np.minimum(mean, 1 - mean)}

@@ -4,15 +4,7 @@ from __future__ import annotations
 
 
 def metric_label(metric: str) -> str:
-    """Return the label of a metric, or its name with spaces if it is not registered.
-
-    Examples
-    --------
-    >>> metric_label("eece")
-    'EECE'
-    >>> metric_label("my_metric")
-    'my metric'
-    """
+    """Return the label of a metric, or its name with spaces if it is not registered."""
     from epistemic_calibration.scoring import METRICS
 
     return METRICS[metric].label if metric in METRICS else metric.replace("_", " ")

@@ -13,13 +13,7 @@ from pydantic.json_schema import GenerateJsonSchema
 
 
 class ConfigError(ValueError):
-    """The configuration is wrong.
-
-    Attributes
-    ----------
-    faults : list of str
-        One line each: the key, what is allowed, and its value.
-    """
+    """The configuration is wrong; ``faults`` has a line each: key, what is allowed, value."""
 
     def __init__(self, faults: Collection[str]) -> None:
         self.faults = list(dict.fromkeys(faults))

@@ -191,11 +191,7 @@ def class_model(cls: type) -> type[Any]:
 def method_parameters(
     method: type[Method], given: Mapping[str, Any], key: str, faults: list[str]
 ) -> dict[str, Any]:
-    """Return the parameters of a method, with defaults filled in.
-
-    They are checked as by `epistemic_calibration.workflow._config_faults.parse`; of a class with
-    an ``__init__`` of its own against its annotations and defaults.
-    """
+    """Return the parameters of a method, checked, with defaults filled in."""
     if method.parameter_fields() is not None:
         block = parse(class_model(method), given, key, faults)
         return block.model_dump() if block else {}
@@ -302,10 +298,7 @@ def _class_fields(cls: type) -> dict[str, Any]:
 
 
 def _fields(settings: Mapping[str, tuple[Any, Any, Mapping[str, Any]]]) -> dict[str, Any]:
-    """Return settings (annotation, default or ``...``, metadata) as fields of a model.
-
-    The metadata are bounds and a description, as of `epistemic_calibration.parameters`.
-    """
+    """Return settings (annotation, default or ``...``, metadata) as fields of a model."""
     fields = {}
     for name, (hint, default, metadata) in settings.items():
         bounds = dict(metadata)

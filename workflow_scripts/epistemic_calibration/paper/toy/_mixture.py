@@ -33,13 +33,7 @@ def sample_training_set(n_samples: int, random_state: int) -> tuple[np.ndarray, 
 def true_probability(X: np.ndarray) -> np.ndarray:
     """Return P(Y = 1 | x) at ``X`` of shape (n_samples, 2), shape (n_samples,), float64.
 
-    With equal priors and covariances the log odds are linear in x: those of the mixture
-    are −5/3 · (x_1 + x_2).
-
-    Examples
-    --------
-    >>> true_probability([[0, 0], [-3, 0]]).round(4)
-    array([0.5   , 0.9933])
+    With equal priors and covariances the log odds are −5/3 · (x_1 + x_2).
     """
     from scipy.special import expit
 

@@ -31,10 +31,7 @@ def plain_ticks(axis: mpl.axis.Axis) -> None:
 
 
 def from_zero(ax: Axes, values: np.ndarray | pd.DataFrame, least: float) -> None:
-    """Let the horizontal axis begin at 0 and hold all values.
-
-    Where the largest are far from the others, the axis is of square roots.
-    """
+    """Begin the horizontal axis at 0; it is of square roots where some values are far off."""
     found = np.asarray(values, dtype=float)
     top = max(np.nanmax(found), least)
     if top > 4 * np.nanmedian(found):

@@ -61,10 +61,7 @@ def panels(
 
 
 def chosen(results: DatasetResults, found: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what is found of at most six methods, of active ones if there are any.
-
-    A ValueError says that nothing is found of any method.
-    """
+    """Return what is found of at most six methods, of active ones if any; ValueError if none."""
     names = [name for name in ranked(results) if found.get(name) is not None]
     if not names:
         raise ValueError(f"dataset={results.dataset!r} has nothing of any method to draw here")
@@ -78,10 +75,7 @@ def diagnosed(results: DatasetResults, kind: str) -> dict[str, Any]:
 
 
 def reliability(ax: Axes, found: Mapping[str, Sequence[float]]) -> None:
-    """Draw the frequency of label 1 against the prediction, above how many predictions there are.
-
-    ``found`` is what `report._diagnostics.reliability` returns.
-    """
+    """Draw what `_diagnostics.reliability` returns, above how many predictions there are."""
     predicted, frequency, low, high, n = (
         np.asarray(found[name], dtype=float)
         for name in ("predicted", "frequency", "low", "high", "n")
@@ -155,10 +149,7 @@ def error_against_uncertainty(ax: Axes, curve: pd.DataFrame, top: float | None =
 
 
 def risk_coverage(ax: Axes, found: Mapping[str, Any]) -> None:
-    """Draw errors among the inputs kept, by EU and by the prediction itself, against coverage.
-
-    ``found`` is what `report._diagnostics.risk_coverage` returns.
-    """
+    """Draw what `_diagnostics.risk_coverage` returns: errors among the inputs kept."""
     coverage = 100 * np.asarray(found["coverage"])
     by_eu, by_prediction = (100 * np.asarray(found[k]) for k in ("uncertainty", "prediction"))
     ax.axhline(by_eu[-1], color=GREY, lw=0.8, ls=":")

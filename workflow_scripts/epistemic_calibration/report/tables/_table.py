@@ -201,14 +201,7 @@ def number(value: float, digits: int, *, starred: bool = False) -> str:
 
 
 def estimate(value: float, low: float, high: float, digits: int) -> str:
-    """Return a number with its interval, if that is known.
-
-    Examples
-    --------
-    >>> nan = float("nan")
-    >>> estimate(0.5, 0.25, 1, 2), estimate(0.5, nan, nan, 1), estimate(nan, 0, 1, 1)
-    ('0.50 [0.25, 1.00]', '0.5', '— [0.0, 1.0]')
-    """
+    """Return a number with its interval, if that is known: "0.50 [0.25, 1.00]"."""
     if np.isnan([low, high]).any() or (np.isnan(value) and np.isinf([low, high]).all()):
         return number(value, digits)
     return f"{number(value, digits)} [{number(low, digits)}, {number(high, digits)}]"
@@ -221,13 +214,7 @@ def intervals(table: pd.DataFrame, names: Sequence[str], digits: int, unit: floa
 
 
 def mean_sd(mean: float, sd: float, digits: int) -> str:
-    """Return a mean with its standard deviation, if that is finite.
-
-    Examples
-    --------
-    >>> mean_sd(0.5, 0.25, 2), mean_sd(0.5, float("nan"), 2)
-    ('0.50 ± 0.25', '0.50')
-    """
+    """Return a mean with its standard deviation, if that is finite: "0.50 ± 0.25"."""
     if not np.isfinite(mean):
         return MISSING
     spread = f" ± {number(sd, digits)}" if np.isfinite(sd) else ""
@@ -235,10 +222,7 @@ def mean_sd(mean: float, sd: float, digits: int) -> str:
 
 
 def markdown(table: pd.DataFrame, words: Collection[str]) -> str:
-    """Return the columns of a table, without its index, as Markdown.
-
-    ``words`` are the columns to align left; the others hold numbers.
-    """
+    """Return the columns, without the index, as Markdown; ``words`` are aligned left."""
     escaped = table.map(_markdown)
     escaped.columns = [_markdown(name) for name in table.columns]
     return escaped.to_markdown(
