@@ -143,15 +143,8 @@ def test_a_seed_without_effect_is_no_fault(write):
 
 
 @pytest.mark.fault
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        ("x = 1\n", "must define exactly one concrete subclass of Method, found 0"),
-        ("def f(:\n", "SyntaxError"),
-    ],
-)
-def test_a_file_without_a_method_is_told_in_one_line(write, capsys, text, words):
-    assert cli.main(["check-method", str(write(text))]) == 1
+def test_a_file_without_a_method_is_told_in_one_line(write, capsys):
+    assert cli.main(["check-method", str(write("x = 1\n"))]) == 1
     out = capsys.readouterr().out
-    assert words in out and "Traceback" not in out
+    assert "must define exactly one concrete subclass of Method, found 0" in out
     assert out.endswith("The method does not keep its contract.\n")

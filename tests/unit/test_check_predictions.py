@@ -33,30 +33,19 @@ def test_arrays_are_those_that_the_method_gave_as_float32():
     np.testing.assert_array_equal(arrays["prediction"], prediction.astype(np.float32))
 
 
-def test_what_a_method_does_not_report_is_left_out():
-    assert list(check_predictions(changed(), n_samples=6, task="a")) == ["hypotheses"]
-
-
 @pytest.mark.parametrize(
     "hypotheses",
     [
         HYPOTHESES.tolist(),
         np.eye(6, 4, dtype=int),
-        HYPOTHESES[:, :1],
-        np.zeros((6, 4)),
         np.ones((6, 1)),
     ],
 )
 def test_lists_integers_one_hypothesis_and_the_ends_of_the_range_are_accepted(hypotheses):
     arrays = check_predictions(changed(hypotheses=hypotheses), n_samples=6, task="a")
+    # What is not reported is left out.
+    assert list(arrays) == ["hypotheses"]
     np.testing.assert_array_equal(arrays["hypotheses"], np.asarray(hypotheses, dtype=np.float32))
-
-
-def test_the_method_keeps_its_arrays():
-    given = HYPOTHESES.astype(np.float32)
-    arrays = check_predictions(changed(hypotheses=given), n_samples=6, task="a")
-    arrays["hypotheses"][:] = 0
-    np.testing.assert_array_equal(given, HYPOTHESES.astype(np.float32))
 
 
 @pytest.mark.fault
@@ -66,9 +55,6 @@ def test_the_method_keeps_its_arrays():
         ({"hypotheses": HYPOTHESES[:5]}, "hypotheses has shape (5, 4), expected (6, n_hypotheses)"),
         ({"hypotheses": HYPOTHESES[:, 0]}, "hypotheses has shape (6,), expected (6, n_hypotheses)"),
         ({"hypotheses": HYPOTHESES[:, :0]}, "hypotheses has shape (6, 0), expected (6, n_hyp"),
-        ({"hypotheses": HYPOTHESES[None]}, "hypotheses has shape (1, 6, 4), expected (6, n_hyp"),
-        ({"prediction": HYPOTHESES}, "prediction has shape (6, 4), expected (6,)"),
-        ({"prediction": 0.5}, "prediction has shape (), expected (6,)"),
         (
             {"prediction": HYPOTHESES[:, :2]},
             "prediction has shape (6, 2), expected (6,); give the column [:, 1]",
@@ -78,24 +64,14 @@ def test_the_method_keeps_its_arrays():
             "epistemic_uncertainty has shape (7,), expected (6,)",
         ),
         ({"hypotheses": HYPOTHESES > 0.5}, "hypotheses has dtype bool, expected numbers"),
-        ({"hypotheses": HYPOTHESES.astype(str)}, "hypotheses has dtype <U32, expected numbers"),
         ({"hypotheses": HYPOTHESES + 0j}, "hypotheses has dtype complex128, expected numbers"),
-        (
-            {"hypotheses": HYPOTHESES.astype(object)},
-            "hypotheses has dtype object, expected numbers",
-        ),
         (
             {"hypotheses": with_value(np.nan)},
             "hypotheses has 1 values that are NaN or infinite, of 24",
         ),
-        ({"prediction": with_value(np.inf, (6,))}, "prediction has 1 values that are NaN or inf"),
         (
             {"epistemic_uncertainty": with_value(np.nan, (6,))},
             "epistemic_uncertainty has 1 values that are NaN or infinite, of 6",
-        ),
-        (
-            {"hypotheses": with_value(1.5)},
-            "hypotheses lies in [0.5, 1.5], expected values in [0, 1]",
         ),
         ({"hypotheses": with_value(-0.5)}, "hypotheses lies in [-0.5, 0.5], expected values in [0"),
         ({"prediction": with_value(2, (6,))}, "prediction lies in [0.5, 2.0], expected values in"),

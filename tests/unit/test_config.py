@@ -78,11 +78,18 @@ def test_the_schema_for_editors_finds_faults():
         assert list(validator.iter_errors(wrong))
 
 
-def test_importing_the_configuration_loads_no_heavy_library():
+def test_planning_loads_no_heavy_library():
     code = (
-        "import sys, yaml; from epistemic_calibration.workflow.config import resolve_config; "
-        f"resolve_config(yaml.safe_load(open({str(ROOT / 'config.yaml')!r}))); "
-        "print({'torch', 'sklearn', 'matplotlib', 'pandas'} & set(sys.modules))"
+        "import sys, yaml; from epistemic_calibration.workflow.config import resolve_config\n"
+        "from epistemic_calibration.latents import available_encoders, load_encoder\n"
+        "from epistemic_calibration.registry import available, load\n"
+        f"resolve_config(yaml.safe_load(open({str(ROOT / 'config.yaml')!r})))\n"
+        "for name in available_encoders(): load_encoder(name)()\n"
+        "package = 'epistemic_calibration.report.tables'\n"
+        "suffixes = [load(package, name).SUFFIX for name in available(package)]\n"
+        "assert len(set(suffixes)) == len(suffixes)\n"
+        "heavy = {'torch', 'sklearn', 'scipy', 'matplotlib', 'pandas', 'safetensors'}\n"
+        "print(heavy & set(sys.modules))"
     )
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "workflow_scripts")}
     command = [sys.executable, "-c", code]
@@ -154,7 +161,9 @@ def test_predictions_made_elsewhere(config):
 
 def test_neighbours_are_needed_where_a_method_runs(config):
     config["datasets"]["digits"]["latents"] = {"n_neighbors": 5}
-    assert "stores for data set digits" in fault(config)
+    told = fault(config)
+    assert "methods.eknn.n_neighbors: 12 is more than the 5 neighbours" in told
+    assert "stores for data set digits" in told
     for name in ("eknn", "likelihood"):
         config["methods"][name]["datasets"] = ["mnist"]
     resolve_config(config)
@@ -253,7 +262,6 @@ def test_a_method_from_a_file_whose_parameters_are_fields(config, tmp_path):
         (["k: int = parameter(0, ge=1)"], r"methods\.mine\.k: Input should be greater"),
         (["k: Unheard = 1"], r"methods\.mine: NameError: name 'Unheard' is not defined"),
         (["family: ClassVar[str] = 'x'"], r"methods\.mine\.family: Input should be 'active'"),
-        (["raise RuntimeError('of my own')"], r"methods\.mine: RuntimeError: of my own"),
     ],
 )
 def test_faults_of_a_users_file_are_named(config, tmp_path, fields, words):
@@ -269,23 +277,13 @@ NPZ = {"source": "npz", "path": "a.npz"}
     ("change", "line"),
     [
         (lambda c: c.update(seedz=[0]), "seedz: unknown key, did you mean 'seeds'?"),
-        (lambda c: c.update(threads="1"), "threads: Input should be a valid integer, got '1'"),
         (lambda c: c.update(seeds=[0, 0]), "seeds: Input has non-unique elements, got [0, 0]"),
         (lambda c: c.update(device="gpu"), "device: Input should be 'auto', 'cpu' or 'cuda', got"),
-        (
-            lambda c: c["datasets"]["digits"].update(test_fracton=0.2),
-            "datasets.digits.sklearn.test_fracton: unknown key, did you mean 'test_fraction'?",
-        ),
         (lambda c: c["datasets"].update(x={"source": "url"}), "datasets.x: Input tag 'url' found"),
         (lambda c: c["datasets"].update({"../up": NPZ}), "datasets.../up.[key]: String should"),
-        (lambda c: c["datasets"].update(tables=NPZ), "datasets.tables: the name is reserved;"),
         (
             lambda c: c["methods"].update(random_forrest={}),
             "methods.random_forrest: no method 'random_forrest', did you mean 'random_forest'?",
-        ),
-        (
-            lambda c: c["methods"]["random_forest"].update(n_estimator=3),
-            "methods.random_forest.n_estimator: unknown key, did you mean 'n_estimators'?",
         ),
         (lambda c: c["controls"].update(eknn={}), "controls.eknn: the name is taken by methods"),
         (
@@ -299,10 +297,6 @@ NPZ = {"source": "npz", "path": "a.npz"}
         (
             lambda c: c["methods"].update(p={"method": "eknn", "file": "p.py"}),
             "methods.p: give one of method and file, not both",
-        ),
-        (
-            lambda c: c["latents"].update(n_neighbors=5),
-            "methods.eknn.n_neighbors: 12 is more than the 5 neighbours that latents.n_neighbors",
         ),
         (
             lambda c: c["toy"]["eece_vs_noise"].update(methods=["forest"]),

@@ -57,23 +57,11 @@ def test_the_inventory_of_a_standard_data_set_is_its_name(config):
 
 
 @pytest.mark.parametrize(
-    ("name", "safe"),
-    [
-        ("airplane", "airplane"),
-        ("T-shirt/top", "T-shirt_top"),
-        ("../x", "_._x"),
-        (".x", "_x"),
-        ("café", "cafe"),
-        ("-1", "-1"),
-    ],
-)
-def test_task_names_are_parts_of_a_path(name, safe):
-    assert task_names([name, "another"]) == (safe, "another")
-
-
-@pytest.mark.parametrize(
     ("names", "safe"),
     [
+        (["airplane", "T-shirt/top", "../x"], ["airplane", "T-shirt_top", "_._x"]),
+        ([".x", "café", "-1"], ["_x", "cafe", "-1"]),
+        # Classes without a spelling of their own are numbered.
         (["猫", "собака", "dog"], ["class_0", "class_1", "dog"]),
         (["a/b", "a b", "c"], ["class_0", "class_1", "c"]),
         (["Cat", "cat"], ["class_0", "class_1"]),
@@ -84,7 +72,7 @@ def test_task_names_are_parts_of_a_path(name, safe):
         (["a" * 151, "b" * 150], ["class_0", "b" * 150]),
     ],
 )
-def test_classes_without_a_spelling_of_their_own_are_numbered(names, safe):
+def test_task_names_are_parts_of_a_path_and_all_different(names, safe):
     assert list(task_names(names)) == safe
 
 

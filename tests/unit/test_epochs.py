@@ -29,13 +29,6 @@ def test_large_sets_have_the_epochs_of_the_paper(dataset):
         assert epochs(parameters, SIZES[dataset]) == parameters["n_epochs"] == 20
 
 
-def test_the_digits_keep_their_epochs():
-    # 898 or 899 images.
-    for n_samples in (898, 899):
-        assert epochs(CONFIG.datasets["digits"].encoder_parameters, n_samples) == 60
-        assert epochs(CONFIG.methods["deep_ensemble"].parameters, n_samples) == 20
-
-
 @pytest.mark.parametrize("n_samples", [1, 10, 143, 900, 6401])
 @pytest.mark.parametrize("min_steps", [1, 40, 1000])
 def test_steps_are_enough_and_no_epoch_too_many(n_samples, min_steps):

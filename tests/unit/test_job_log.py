@@ -2,10 +2,8 @@
 
 import importlib.util
 
-import numpy as np
 import pytest
 
-from epistemic_calibration.metrics import accuracy
 from epistemic_calibration.workflow.job_log import failed_line
 
 OWN = """\
@@ -54,11 +52,6 @@ def failure(function, *arguments):
 )
 def test_the_line_to_blame_is_the_users(own, name, expected):
     assert failure(getattr(own, name)).startswith(f"FAILED: {expected}")
-
-
-def test_without_a_file_of_the_user_it_is_the_projects():
-    said = failure(accuracy, np.array([0, 1]), np.array([0.5, 7.0]))
-    assert said.startswith("FAILED: _validation.py, line ")
 
 
 @pytest.mark.fault

@@ -94,7 +94,6 @@ def test_the_label_is_that_of_the_class_unless_the_entry_has_one(resolved, tmp_p
         ("self, *, k: float = 3, random_state=0", {"k": "a"}, "k: Input should be a valid number"),
         ("self, *, k=True, random_state=0", {"k": 1}, "mine.k: Input should be a valid boolean"),
         ("self, *, k=3, random_state=0", {"kk": 1}, "did you mean 'k'?"),
-        ("self, *, k='a', j=1, random_state=0", {"z": 1}, "mine.z: unknown key"),
         ("self, *, k, random_state=0", {}, "methods.mine.k: Mine has no default for it"),
         ("self, *, k=object(), random_state=0", {}, "is none that YAML can give"),
     ],
@@ -225,7 +224,6 @@ def mine(tmp_path):
     ("change", "line"),
     [
         ({"predict": "X *= 0"}, 16),
-        ({"predict": "X[0] = 1"}, 16),
         ({"fit": "X -= X.mean(axis=0)"}, 12),
         ({"fit": "y[0] = 1"}, 12),
         ({"predict": "self.neighbors.distances[:] = 0"}, 16),
@@ -257,19 +255,13 @@ def grouped(method, data, size, **parameters):
     return [p for columns in groups for p in run(method, data, columns, **parameters)]
 
 
-def assert_same_bits(left, right):
-    for a, b in zip(left, right, strict=True):
-        for name in ("hypotheses", "epistemic_uncertainty", "prediction"):
-            values = getattr(a, name), getattr(b, name)
-            assert (values[0] is None) == (values[1] is None)
-            if values[0] is not None:
-                np.testing.assert_array_equal(*values)
-
-
 @pytest.mark.fault
 @pytest.mark.parametrize("name", available_methods())
 def test_how_tasks_are_grouped_does_not_matter_to_the_methods_of_the_project(name, data, few):
     method = load_method(name)
     together = grouped(method, data, 5, **few(method))
     for tasks_at_once in (1, 2):
-        assert_same_bits(grouped(method, data, tasks_at_once, **few(method)), together)
+        found = grouped(method, data, tasks_at_once, **few(method))
+        for a, b in zip(found, together, strict=True):
+            for name in ("hypotheses", "epistemic_uncertainty", "prediction"):
+                np.testing.assert_array_equal(getattr(a, name), getattr(b, name))

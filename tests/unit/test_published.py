@@ -141,6 +141,3 @@ def test_comparison_markdown_speaks_of_the_misprint_and_marks_differences():
     assert text.count("**") == 4  # the legend's and this one
     assert "229 of 230 cells agree within rounding; 40 are unpublished, 0 were not run." in text
     assert "bayesian_logistic_regression (all but truck)" in text
-    mnist = paper_comparison(published_scores(dataset="mnist"), published)
-    text = comparison_markdown(mnist, paper_comparison_means(mnist), METHODS)
-    assert "misprint" not in text

@@ -7,10 +7,8 @@ import pytest
 from sklearn.model_selection import train_test_split
 
 from epistemic_calibration import metrics, scoring
-from epistemic_calibration.registry import available
 from epistemic_calibration.scoring import (
     METRICS,
-    TABLE_METRICS,
     Scorer,
     bounds,
     ranking,
@@ -18,7 +16,6 @@ from epistemic_calibration.scoring import (
     rows_of_all_tasks,
     rows_of_methods,
     second_order,
-    table_metrics,
 )
 
 SETTINGS = {
@@ -394,20 +391,6 @@ def test_methods_are_bounded_by_the_best():
     assert bins[0]["value"] > bins[-1]["value"]
 
 
-@pytest.mark.fault
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"hypotheses": np.full((300, 2), 1.5)}, r"hypotheses must be in \[0, 1\]"),
-        ({"epistemic_uncertainty": np.full(300, -1.0)}, "epistemic_uncertainty must be finite"),
-        ({"prediction": np.full(300, 1.5)}, r"y_prob must be in \[0, 1\]"),
-    ],
-)
-def test_wrong_arrays(change, message):
-    with pytest.raises(ValueError, match=message):
-        list(Scorer(arrays() | change, SETTINGS).rows())
-
-
 # --- Scores of all tasks
 
 
@@ -440,16 +423,6 @@ def test_rows_of_all_tasks_are_those_of_a_direct_call():
 
 
 # --- Descriptions
-
-
-def test_descriptions_are_consistent():
-    described = [m for f in (*scoring._FAMILIES, bounds) for m in f.METRICS]
-    assert len({m.name for m in described}) == len({m.label for m in described}) == len(described)
-    for table, names in TABLE_METRICS.items():
-        assert [m.name for m in table_metrics(table)] == list(names)
-        assert len(set(names)) == len(names)
-    files = {family.__name__.rpartition(".")[2] for family in (*scoring._FAMILIES, bounds)}
-    assert files == set(available("epistemic_calibration.scoring"))
 
 
 @pytest.mark.fault
