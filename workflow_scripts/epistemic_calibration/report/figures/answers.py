@@ -31,7 +31,7 @@ CAPTION = (
     "squared error at one input that EU makes up, with its 95 % interval; 100 % is right, an "
     "arrow stands where there is no end, and a dot where it is estimated and not only bounded. "
     "Third: errors among all inputs (circle) and among the 90 % of least EU (dot, with 95 % "
-    "interval); the upright mark is the same for the 90 % of least 1 − max p."
+    "interval), orange where the 90 % of least 1 − max p, the upright mark, have fewer."
 )
 _HEADINGS = {"illustrative": "Illustrative", "control": "Controls"}
 _QUESTIONS = ("Probabilities right?", "EU of the right size?", "EU knows the errors?")
@@ -181,9 +181,11 @@ def _share(ax: Axes, found: pd.DataFrame, heights: pd.Series) -> None:
 def _errors_kept(ax: Axes, found: pd.DataFrame, heights: pd.Series) -> None:
     mark = {"ls": "none", "clip_on": False}
     ax.hlines(heights, found["kept"], found["error"], color=GREY, lw=0.8, zorder=1)
-    ax.hlines(heights, found["kept_low"], found["kept_high"], color=BLUE, lw=1.6, zorder=2)
-    ax.plot(found["error"], heights, "o", mfc="white", mec=BLUE, ms=4.5, zorder=3, **mark)
-    ax.plot(found["kept"], heights, "o", color=BLUE, ms=4.5, zorder=4, **mark)
+    ax.plot(found["error"], heights, "o", mfc="white", mec=GREY, ms=4.5, zorder=3, **mark)
+    for height, row in zip(heights, found.itertuples(), strict=True):
+        color = ORANGE if row.kept_difference_low > 0 else BLUE
+        ax.plot([row.kept_low, row.kept_high], [height] * 2, color=color, lw=1.6, zorder=2)
+        ax.plot(row.kept, height, "o", color=color, ms=4.5, zorder=4, **mark)
     by = found["kept_by_prediction"]
     ax.plot(by, heights, "|", color=INK, ms=9, mew=1.3, zorder=5, **mark)
     from_zero(ax, found[["error", "kept", "kept_high"]], least=0.1)

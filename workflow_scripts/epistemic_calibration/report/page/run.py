@@ -269,7 +269,7 @@ def _subtitle(results: DatasetResults) -> str:
     parts.append("several labels per input" if estimated else "one label per input")
     if len(seeds) > 1 or n_tasks > 1:
         parts.append(f"seed{'s' * (len(seeds) > 1)} {', '.join(map(str, seeds))}")
-    return " · ".join(parts)
+    return " · ".join([*parts, "EU: epistemic uncertainty"])
 
 
 def slug(name: str) -> str:
