@@ -190,7 +190,7 @@ class _Reader:
             image = _upright(path)
         # Decoders raise OSError, SyntaxError, ValueError, struct.error and others.
         except Exception as error:
-            reason = " ".join(str(error).replace(path, "").split())[:80]
+            reason = " ".join(str(error).replace(repr(path), "").replace(path, "").split())[:80]
             named = f"{name} ({reason or type(error).__name__})"
             self.wrong.setdefault("cannot be read as images", []).append(named)
             return None
