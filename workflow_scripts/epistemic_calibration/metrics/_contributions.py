@@ -71,19 +71,15 @@ def contributions(
             warnings.warn(fault, LabelCollectionWarning, stacklevel=3)
     given = None
     if bins is not None:
-        given = check_bins(np.asarray(bins), n_samples=len(kept))[kept]
-        given = np.unique(given, return_inverse=True)[1]
+        of_all = check_bins(np.asarray(bins), n_samples=len(kept))
+        given = np.unique(of_all[kept], return_inverse=True)[1]
     prediction, variance = row_moments(rows)
     error = squared_error(first, second, prediction)
     of_bins = given
     if of_bins is None:
-        of_bins = assign_bins(
-            rows,
-            # Of fewer inputs than that, all would be alone.
-            n_bins=min(n_bins, max(1, len(rows) // 2)),
-            binning=binning,
-            random_state=random_state,
-        )
+        # Of fewer inputs than that, all would be alone.
+        n_own = min(n_bins, max(1, len(rows) // 2))
+        of_bins = assign_bins(rows, n_bins=n_own, binning=binning, random_state=random_state)
     n_bins = max(1, min(n_bins, len(first) // _LEAST_INPUTS))
     without = None
     if exchangeable and reported is None:
@@ -102,22 +98,16 @@ def contributions(
         asked = asked_of(first, second, rows, uncertainty)
         centred = uncertainty - uncertainty.mean()
         slope = centred * (error - error.mean()), centred**2
-        of_size = given
-        if of_size is None:
-            of_size = np.unique(quantile_bins(uncertainty, n_bins), return_inverse=True)[1]
+        of_size = _quantiles(uncertainty, n_bins) if given is None else given
         size = [(error - uncertainty, of_size, asked.index)]
+    noise, mean_error = first - second, first - prediction
     return Contributions(
-        kept=kept,
-        error=error,
-        uncertainty=uncertainty,
-        noise=first - second,
-        slope=slope,
-        size=size,
-        mean_error=first - prediction,
-        bins=of_bins,
-        asked=asked,
-        replicates=without,
+        kept, error, uncertainty, noise, slope, size, mean_error, of_bins, asked, without
     )
+
+
+def _quantiles(values: np.ndarray, n_bins: int) -> np.ndarray:
+    return np.unique(quantile_bins(values, n_bins), return_inverse=True)[1]
 
 
 def _size_of_draws(
@@ -129,6 +119,6 @@ def _size_of_draws(
         return [(gap, labels, np.arange(len(gap)))]
     columns = (asked.key, asked.error - asked.uncertainty, asked.index)
     return [
-        (values, np.unique(quantile_bins(key, n_bins), return_inverse=True)[1], index)
+        (values, _quantiles(key, n_bins), index)
         for key, values, index in zip(*(np.split(x, N_SPLITS) for x in columns), strict=True)
     ]

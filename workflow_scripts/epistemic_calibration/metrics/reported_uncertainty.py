@@ -85,8 +85,11 @@ def reported_uncertainty_error(
     confidence_level : float in (0, 1), default 0.95
         Of all intervals, which are about other inputs and labels of the same kind.
 
-    Errors as in :func:`corrected_epistemic_calibration_error`, and if the uncertainty is not finite
-    and >= 0.
+    Raises
+    ------
+    ValueError
+        As in :func:`corrected_epistemic_calibration_error`, or if the uncertainty is not finite
+        and >= 0.
 
     See Also
     --------
