@@ -187,8 +187,9 @@ def test_faults_of_the_configuration_are_all_named_before_anything_runs(new_proj
 
 @pytest.mark.fault
 def test_no_pickle_is_loaded_anywhere():
-    modules = "pickle|cPickle|dill|cloudpickle|joblib|shelve|marshal"
-    banned = rf"^\s*(import|from) ({modules})\b|\bread_pickle\(|allow_pickle=(?!False)"
+    modules = "cPickle|dill|cloudpickle|joblib|shelve|marshal"
+    banned = rf"^\s*((import|from) ({modules})\b|from pickle)|\bpickle\.(load|Unp)"
+    banned += r"|\bread_pickle\(|allow_pickle=(?!False)"
     for path in sorted((ROOT / "workflow_scripts").rglob("*.py")):
         text = path.read_text(encoding="utf-8")
         assert not re.search(banned, text, flags=re.MULTILINE), path

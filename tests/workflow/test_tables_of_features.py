@@ -88,7 +88,7 @@ def test_a_table_becomes_a_table_of_methods(with_table):
     assert "nan" not in summary.lower()
     log = (results / "logs/customers/images.log").read_text()
     assert "missing values filled in (median): age (27)" in log
-    assert "120 training and 120 test rows of 3 features, 2 classes" in log
+    assert "120 training and 120 test inputs of shape (3,), 2 classes" in log
     resolved = (results / "config.resolved.yaml").read_text()
     assert "encoder: none" in resolved and "scaling: standard" in resolved
 
