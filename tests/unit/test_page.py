@@ -20,7 +20,6 @@ from epistemic_calibration.report._answers import (
     headline,
     interval,
     sentences,
-    share,
 )
 from epistemic_calibration.report._diagnostics import (
     diagnose,
@@ -127,8 +126,6 @@ def test_bins_that_carry_the_error_have_their_shares_of_the_corrected_tece(group
 
 # The three answers
 
-NAN = float("nan")
-
 
 def scored(*, share=(), bounds=(), slope=(), gap=(), tece=(0.0004, 0.0001, 0.0009), ranking=()):
     """Answers of one method, from its numbers with their ends."""
@@ -176,17 +173,6 @@ def test_an_estimate_below_its_own_limit_is_shown_at_it():
     assert interval(row, "points") == "0.0 [0.0, 3.0]"
     row = found_of(a=scored(tece=(0.0001, 0.0004, 0.0009))).loc["a"]
     assert interval(row, "points") == "2.0 [2.0, 3.0]"
-
-
-def test_shares_in_words():
-    found = found_of(
-        a=scored(share=(0.0512, 0.0401, 1.5)),
-        b=scored(bounds=(0.144, np.inf)),
-        c=scored(bounds=(0.04, 13.2)),
-        d=scored(),
-    )
-    said = [share(found.loc[name]) for name in "abcd"]
-    assert said == ["5.1 [4.0, 150]", "14 or more", "4.0 to 1300", "—"]
 
 
 def test_the_headline_says_whether_any_method_passes():
