@@ -134,8 +134,9 @@ def run(slurm, new_project):
         subprocess.run(["scancel", begun()[0]], env=slurm, check=True)
         wait_for(lambda: has_begun(2))
         update = ["scontrol", "update", f"NodeName={queue(slurm)[begun()[1]]['node']}"]
-        for state in ("DOWN", "RESUME"):
-            subprocess.run([*update, "Reason=test", f"State={state}"], env=slurm, check=True)
+        subprocess.run([*update, "Reason=test", "State=DOWN"], env=slurm, check=True)
+        # Refused where the node has come back by itself.
+        subprocess.run([*update, "Reason=test", "State=RESUME"], env=slurm)
         wait_for(lambda: has_begun(3))
         (project.folder / "go").touch()
         code = process.wait(timeout=WAIT)
