@@ -183,7 +183,7 @@ rule diagnostics:
     shell:
         command(
             "diagnostics.py",
-            "--compared {input.compared:q} --labels {input.labels:q}" " --diagnostics {output:q}",
+            "--compared {input.compared:q} --labels {input.labels:q} --diagnostics {output:q}",
         )
 
 

@@ -1,5 +1,6 @@
 """Each fault of a method is found, and named alone."""
 
+import numpy as np
 import pytest
 
 from epistemic_calibration import cli
@@ -134,6 +135,15 @@ def test_each_fault_is_found_alone_with_what_to_do(write, text, words):
     assert words in fault
     # What changes inputs changes those of the tasks after it.
     assert all("a task depends on" in other for other in others)
+
+
+def test_what_a_method_does_to_global_generators_reaches_nobody_else(write):
+    np.random.seed(3)  # noqa: NPY002
+    expected = np.random.random(2)  # noqa: NPY002
+    np.random.seed(3)  # noqa: NPY002
+    text = changed(RNG, "        np.random.seed(self.random_state); rng = np.random")
+    assert any(o.fault for o in check_file(write(text)))
+    np.testing.assert_array_equal(np.random.random(2), expected)  # noqa: NPY002
 
 
 def test_a_seed_without_effect_is_no_fault(write):

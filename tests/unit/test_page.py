@@ -15,11 +15,13 @@ from scipy.stats import binomtest
 
 from epistemic_calibration import evaluate
 from epistemic_calibration.cli import main
+from epistemic_calibration.methods import available_methods
 from epistemic_calibration.report._answers import (
     answers,
     headline,
     interval,
     sentences,
+    share,
 )
 from epistemic_calibration.report._diagnostics import (
     diagnose,
@@ -28,8 +30,10 @@ from epistemic_calibration.report._diagnostics import (
     top_bins,
 )
 from epistemic_calibration.report.page._svg import inline_svg
+from epistemic_calibration.report.page._template import COLORS
 from epistemic_calibration.report.page.run import run_page
 from epistemic_calibration.report.results import DatasetResults
+from epistemic_calibration.report.style import method_styles
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from page_data import IMAGE, SCRIPT, run_results
@@ -126,6 +130,8 @@ def test_bins_that_carry_the_error_have_their_shares_of_the_corrected_tece(group
 
 # The three answers
 
+NAN = float("nan")
+
 
 def scored(*, share=(), bounds=(), slope=(), gap=(), tece=(0.0004, 0.0001, 0.0009), ranking=()):
     """Answers of one method, from its numbers with their ends."""
@@ -173,6 +179,17 @@ def test_an_estimate_below_its_own_limit_is_shown_at_it():
     assert interval(row, "points") == "0.0 [0.0, 3.0]"
     row = found_of(a=scored(tece=(0.0001, 0.0004, 0.0009))).loc["a"]
     assert interval(row, "points") == "2.0 [2.0, 3.0]"
+
+
+def test_shares_in_words():
+    found = found_of(
+        a=scored(share=(0.0512, 0.0401, 1.5)),
+        b=scored(bounds=(0.144, np.inf)),
+        c=scored(bounds=(0.04, 13.2)),
+        d=scored(),
+    )
+    said = [share(found.loc[name]) for name in "abcd"]
+    assert said == ["5.1 [4.0, 150]", "14 or more", "4.0 to 1300", "—"]
 
 
 def test_the_headline_says_whether_any_method_passes():
@@ -264,6 +281,32 @@ def test_links_of_the_page_lead_somewhere(html):
     assert len(ids) == len(set(ids))
     links = {link for link in re.findall(r'href="#([^"]+)"', html) if not link.startswith("m")}
     assert links and {x for x in links if "." in x} <= set(ids)
+
+
+def luminance(color):
+    channels = (int(color[k : k + 2], 16) / 255 for k in (1, 3, 5))
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def contrast(first, second):
+    """The contrast ratio of two colours (WCAG 2)."""
+    darker, lighter = sorted(map(luminance, (first, second)))
+    return (lighter + 0.05) / (darker + 0.05)
+
+
+@pytest.mark.parametrize("theme", COLORS)
+def test_what_is_drawn_and_written_stands_out(theme):
+    assert contrast("#000000", "#ffffff") == pytest.approx(21)
+    colors = COLORS[theme]
+    for background in (colors["paper"], colors["panel"]):
+        for text in ("ink", "muted", "blue", "orange"):
+            assert contrast(colors[text], background) >= 4.5, text
+
+
+def test_colors_of_methods_stand_out_on_paper():
+    for name, style in method_styles([*available_methods(), *map(str, range(4))]).items():
+        assert contrast(style.color, "#ffffff") >= 3, name
 
 
 # Files of predictions

@@ -180,3 +180,7 @@ def test_hidden_files_and_bytecode_are_not_among_those_of_a_folder(tmp_path):
         (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / path).write_text("")
     assert files_below(tmp_path) == [tmp_path / "a" / "c.csv", tmp_path / "b.py"]
+
+
+def test_jobs_of_the_benchmark_do_not_run_evaluate():
+    assert "evaluation.py" not in {path.name for path in source_files(STAGES / "scores.py")}

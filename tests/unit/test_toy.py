@@ -8,9 +8,9 @@ from matplotlib.text import Text
 from scipy.stats import binom, norm
 
 from epistemic_calibration import metrics
-from epistemic_calibration.methods import Predictions
+from epistemic_calibration.methods import Predictions, load_method
 from epistemic_calibration.metrics.binning import group_equal_rows
-from epistemic_calibration.paper.toy import load_experiment
+from epistemic_calibration.paper.toy import available_experiments, load_experiment
 from epistemic_calibration.paper.toy._mixture import (
     mixture_density,
     sample_mixture,
@@ -21,6 +21,9 @@ from epistemic_calibration.paper.toy.base import Toy
 from epistemic_calibration.paper.toy.eece_vs_noise import corrupt_inputs
 from epistemic_calibration.paper.toy.uncertainty_maps import MAP_LIMIT, uncertainty_and_error
 from epistemic_calibration.paper.toy_drawing import draw
+from epistemic_calibration.registry import module_path
+from epistemic_calibration.seeds import derive_seed
+from epistemic_calibration.workflow.sources import source_files
 
 SMALL = {"n_test": 400, "n_bins": 10}
 FOREST = {"n_estimators": 10, "min_samples_leaf": 2}
@@ -224,3 +227,28 @@ def test_every_experiment_runs_and_is_drawn_as_the_workflow_does_it(name, settin
     figure = draw(experiment, pd.concat(tables), {"mine": "My forest"})
     texts = [text.get_text() for text in figure.findobj(Text)]
     assert any("My forest" in text for text in texts) == experiment.methods
+
+
+def test_running_an_experiment_imports_nothing_of_its_figure():
+    """What the file imports, the workflow takes for a source of its fits."""
+    for name in available_experiments():
+        sources = {
+            path.name for path in source_files(module_path("epistemic_calibration.paper.toy", name))
+        }
+        # What it does count shows that the figure would.
+        assert f"{name}.py" in sources
+        if name.startswith("eece"):
+            assert "binning.py" in sources
+        assert not sources & {"toy_drawing.py", "style.py"}
+
+
+def test_networks_make_their_epochs_and_no_more():
+    settings = {"n_epochs": 3, "n_members": 2, "device": "cpu"}
+    data = Toy("eece_per_method", 0, "deep_ensemble", parameters={**settings, "min_steps": 500})
+    data.draw(50, 20)
+    found = data.fit_predict()
+    method = load_method("deep_ensemble")(
+        **settings, min_steps=1, random_state=derive_seed(*data.key, "deep_ensemble")
+    )
+    expected = method.fit(data.X_train, data.y_train).predict(data.X_test)
+    np.testing.assert_array_equal(found.hypotheses, expected.hypotheses)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import pickle
+import contextlib
 import random
 import sys
 from collections.abc import Iterator, Sequence
@@ -68,7 +68,8 @@ def check_method(
     for check in _CHECKS:
         name, outcome = check.__doc__.removesuffix("."), {}
         try:
-            check(trial)
+            with _global_states_kept():
+                check(trial)
         except _Note as note:
             outcome["note"] = str(note)
         except _Fault as fault:
@@ -103,6 +104,7 @@ def _same(a: Predictions, b: Predictions, *, atol: float = 0.0) -> bool:
     values = ([p.hypotheses, p.epistemic_uncertainty, p.prediction] for p in (a, b))
     return all(
         (left is None) == (right is None)
+        and np.shape(left) == np.shape(right)
         and (left is None or np.allclose(left, right, rtol=0, atol=atol))
         for left, right in zip(*values, strict=True)
     )
@@ -156,23 +158,43 @@ def _other_seed(trial: _Trial) -> None:
         raise _Note("it does not; right if nothing is drawn, else use self.random_state")
 
 
+def _global_states() -> dict[str, Any]:
+    states = {"numpy.random": np.random.get_state(), "random": random.getstate()}  # noqa: NPY002
+    if "torch" in sys.modules:
+        states["torch"] = sys.modules["torch"].random.get_rng_state()
+    return states
+
+
+@contextlib.contextmanager
+def _global_states_kept() -> Iterator[None]:
+    """Put the global generators back: neither the next check nor the caller sees the method's."""
+    states = _global_states()
+    try:
+        yield
+    finally:
+        np.random.set_state(states["numpy.random"])  # noqa: NPY002
+        random.setstate(states["random"])
+        if "torch" in states:
+            sys.modules["torch"].random.set_rng_state(states["torch"])
+
+
+def _comparable(state: Any) -> Any:
+    if isinstance(state, tuple):
+        return tuple(map(_comparable, state))
+    return np.asarray(state).tobytes()
+
+
 def _global_state(trial: _Trial) -> None:
     """No global random state is used."""
-
-    def states() -> dict[str, Any]:
-        found = {"numpy.random": np.random.get_state(), "random": random.getstate()}  # noqa: NPY002
-        if "torch" in sys.modules:
-            found["torch"] = sys.modules["torch"].random.get_rng_state().numpy()
-        return {name: pickle.dumps(state) for name, state in found.items()}
-
     # States that no method's own seeds would give.
     np.random.seed(918_273_645)  # noqa: NPY002
     random.seed(918_273_645)
     if "torch" in sys.modules:
         sys.modules["torch"].random.default_generator.manual_seed(918_273_645)
-    before = states()
+    before = _global_states()
     trial.predictions()
-    if changed := [name for name, state in states().items() if before.get(name, state) != state]:
+    after = _global_states()
+    if changed := [k for k, state in before.items() if _comparable(state) != _comparable(after[k])]:
         raise _Fault(
             f"the global state of {' and '.join(changed)} is used or changed; draw from a "
             f"generator of your own, np.random.default_rng(self.random_state)"

@@ -30,13 +30,11 @@ def read_arrays(
     path: Path,
     names: Collection[str] | None = None,
     max_bytes: int | None = None,
-    *,
-    limit: str = "",
 ) -> dict[str, np.ndarray]:
     """Return the arrays of ``names`` that an .npz file has; all by default.
 
-    Arrays that need more memory than ``max_bytes``, which a message calls ``limit``, are refused
-    before anything is unpacked; so are Python objects, which would run code.
+    Arrays that need more memory than ``max_bytes``, are refused before anything is unpacked; so
+    are Python objects, which would run code.
     """
     try:
         with zipfile.ZipFile(path) as archive:
@@ -60,8 +58,8 @@ def read_arrays(
             largest = max(n_bytes, key=n_bytes.__getitem__)
             raise DataError(
                 f"{path} ({path.stat().st_size:,} bytes) unpacks to {total:,} bytes "
-                f"({largest}: {n_bytes[largest]:,}), more than the {max_bytes:,} of {limit}: if "
-                f"the file is right, raise it"
+                f"({largest}: {n_bytes[largest]:,}), more than the {max_bytes:,} of "
+                f"max_bytes= of read_predictions: if the file is right, raise it"
             )
         with np.load(path, allow_pickle=False) as file:
             return {name: file[name] for name in wanted}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -239,15 +240,7 @@ def canonical_flip_test(
     seen = of_cells(sums)
     least = seen - 1e-12 * abs(seen)
     rows, columns = len(labels), len(size)
-    return among(
-        lambda sets: np.array([*map(statistic, sets)]),
-        seen,
-        least,
-        columns,
-        rows,
-        n_resamples,
-        seed,
-    )
+    return among(_of_each(statistic), seen, least, columns, rows, n_resamples, seed)
 
 
 def canonical_redraw_test(
@@ -283,12 +276,8 @@ def canonical_redraw_test(
     def statistic(uniform: np.ndarray) -> float:
         return of_labels((uniform[:, None] < at_least).sum(axis=1))
 
-    return among(
-        lambda sets: np.array([*map(statistic, sets)]),
-        seen,
-        least,
-        n_samples,
-        n_samples,
-        n_resamples,
-        seed,
-    )
+    return among(_of_each(statistic), seen, least, n_samples, n_samples, n_resamples, seed)
+
+
+def _of_each(statistic: Callable[[np.ndarray], float]) -> Callable[[np.ndarray], np.ndarray]:
+    return lambda sets: np.array([*map(statistic, sets)])

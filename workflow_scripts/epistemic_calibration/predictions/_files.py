@@ -58,7 +58,7 @@ def _read_npz(
         # The files of hypotheses of the benchmark hold their provenance besides.
         if selection is None:
             _refuse_unknown([n for n in found if n not in (*names, "provenance")])
-        arrays = read_arrays(path, names, max_bytes, limit="max_bytes= of read_predictions")
+        arrays = read_arrays(path, names, max_bytes)
     except DataError as error:
         raise PredictionsError(str(error).removeprefix(str(path)).lstrip(": ")) from None
     return {called.get(name, name): array for name, array in arrays.items()}

@@ -64,7 +64,7 @@ def files_page(
         tasks = [str(c) for c in e.class_names or ()] if e.n_classes > 2 else [""]
         warnings += [f"{name}: {w}" if others else w for w in e.warnings]
         if "tece_corrected" in {row["metric"] for row in found}:
-            samples = _samples(e)
+            samples = e._inputs.tasks()
             labels, predictions[name] = [s.y for s in samples], [[s.mean for s in samples]]
             nested = {"n_bins": e.n_bins, "binning": "nested", "random_state": random_state}
             bins[name] = [[s.bins(**nested) for s in samples]]
@@ -123,17 +123,6 @@ def _rows(frame: pd.DataFrame) -> Iterator[dict[str, Any]]:
 def _row(metric: str, value: float, number: int | None = None) -> dict[str, Any]:
     scope = "all_tasks" if number is None else "bin"
     return {"scope": scope, "bin": number, "metric": metric, "value": float(value)}
-
-
-def _samples(e: Any) -> list[Sample]:
-    """Return the question of the label, or of each of several classes against the others."""
-    sample = e._inputs.sample
-    if e.n_classes == 2:
-        return [sample]
-    return [
-        Sample((sample.y == c).astype(np.uint8), sample.hypotheses[:, :, c])
-        for c in range(e.n_classes)
-    ]
 
 
 def _diagnosed(
