@@ -266,3 +266,28 @@ def test_standard_error_of_the_dependence_is_that_of_the_quadratic_form(n_groups
     # The closed form of single samples differs by their fourth moments.
     tolerance = 0.03 if groups is None else 1e-12
     assert result.standard_error == pytest.approx(np.sqrt(expected), rel=tolerance)
+
+
+@pytest.mark.parametrize("grouped", [False, True])
+@pytest.mark.parametrize("highest", [0, 1e-9, 2e-4, 1])
+def test_no_error_has_to_be_larger_than_probabilities_allow_to_be_seen(highest, grouped):
+    rng = np.random.default_rng(0)
+    hypotheses = rng.uniform(0, highest, (1000, 20))
+    if highest == 1e-9:
+        hypotheses[1:] = 0
+    groups = np.arange(1000) // 4 if grouped else None
+    found = []
+    for y in (rng.binomial(1, 0.1, 1000), np.zeros(1000, dtype=int)):
+        split = metrics.split_epistemic_calibration_error(y, hypotheses, groups=groups)
+        parts = (split.total, split.mean_miscalibration, split.epistemic_dependence)
+        found.append([part.minimum_detectable for part in parts])
+    assert np.all(np.array(found) > 0) and np.all(np.array(found) <= 1)
+    # Of calibrated labels, whatever was seen; of groups, how they depend on each other is seen.
+    assert grouped or found[0] == found[1]
+
+
+def test_what_the_mean_over_tasks_can_detect_is_of_each_task_by_itself():
+    certain, nearly = np.zeros((2, 1000))
+    nearly[0] = 1e-9
+    y, bins = np.random.default_rng(0).binomial(1, 0.1, (2, 1000)), [np.arange(1000) // 20] * 2
+    assert metrics.mean_corrected_error(y, [certain, nearly], bins).minimum_detectable < 1e-4

@@ -37,6 +37,7 @@ class Bins:
     w: np.ndarray  # weights
     pairs: np.ndarray  # ordered pairs of samples
     noise: np.ndarray  # sum of Δ(1 − Δ)
+    noise_squared: np.ndarray  # sum of its squares
     error: np.ndarray  # mean of e
     squared_error: np.ndarray  # (E[e | bin])² without bias: mean of e_i e_k over ordered pairs
     least_variance: np.ndarray  # of `variance_of_one_class`
@@ -56,7 +57,7 @@ class Bins:
         third = noise * (1 - 2 * mean)
         powers = (error, error**2, noise, noise**2, noise**3, third, third**2)
         sums, squares, *self._powers = (np.bincount(labels, weights=v)[used] for v in powers)
-        self.noise = self._powers[0]
+        self.noise, self.noise_squared = self._powers[:2]
         self.error = sums / self.n
         self.squared_error = (sums**2 - squares) / self.pairs
         positives = np.bincount(labels, weights=y)[used]

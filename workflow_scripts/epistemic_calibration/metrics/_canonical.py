@@ -10,7 +10,7 @@ import numpy as np
 from epistemic_calibration.metrics._bins import hidden_variance
 from epistemic_calibration.metrics._classes import ClassSample
 from epistemic_calibration.metrics._groups import GroupedBins, form_of_pairs, group_sums
-from epistemic_calibration.metrics._interval import smallest_detectable
+from epistemic_calibration.metrics._interval import Calibrated, smallest_detectable
 from epistemic_calibration.metrics._within_bins import NO_GAIN, Gain
 from epistemic_calibration.metrics.calibration_tests import HypothesisTest, among
 from epistemic_calibration.metrics.corrected import CorrectedError, result_of_form
@@ -71,7 +71,8 @@ def canonical_over_bins(
             level,
             2 * float(share**2 @ b.noise_of_pairs),
             8 * float(share**3 @ b.noise_cubed),
-            float(4 * (w**2 / b.n) @ b.variance_in_noise),
+            # As variance_in_noise, but of Σ = T/n.
+            float(4 * (w**2 / pairs) @ (b.noise_of_pairs / np.maximum(b.noise, 1e-300))),
         ),
         slope=slope,
         dropped_mass=1 - n_samples / len(labels),
@@ -84,7 +85,8 @@ def _detectable(sample: ClassSample, labels: np.ndarray, level: float, *cumulant
     """Return `smallest_detectable` of errors of √(t/2) in the predicted class and in the others."""
     variance, third, slope = cumulants
     top = sample.mean.max(axis=1)
-    return 2 * smallest_detectable(variance / 4, third / 8, slope / 2, top, labels, level)
+    half = Calibrated(variance / 4, third / 8, slope / 2, top, labels)
+    return 2 * smallest_detectable([half], level)
 
 
 def _of_bin(error: np.ndarray, mean: np.ndarray, y: np.ndarray, n_one_class: int) -> _Bin:

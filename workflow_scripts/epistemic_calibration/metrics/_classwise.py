@@ -146,7 +146,7 @@ def worst_class(
     if groups is not None or found.ci_low == 0:
         return found
     form = form_of(y, mean, labels, None)
-    at_zero, (variance, third_cumulant, _) = form.variance_at_zero, form.calibrated
+    at_zero, (variance, third_cumulant, *_) = form.variance_at_zero, form.calibrated
     slope = (found.standard_error**2 - at_zero) / found.estimate
     variance, low = max(variance, at_zero), found.ci_low
     for _ in range(3):

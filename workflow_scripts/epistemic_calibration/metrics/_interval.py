@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -22,46 +24,66 @@ def invert(estimate: float, variance_at_zero: float, slope: float, z: float) -> 
     return max(0.0, ends(estimate)[0]), ends(max(estimate, 0.0))[1]
 
 
+class Calibrated(NamedTuple):
+    """What an estimate would be if the predictions of its samples were calibrated."""
+
+    variance: float
+    third_cumulant: float
+    slope: float  # of the variance, by an error that is as large everywhere
+    mean: np.ndarray
+    labels: np.ndarray  # bins
+
+    def noise(self, t: float) -> np.ndarray:
+        """Return sums over bins of the noise of labels squared, and of it, for an error of √t."""
+        p = np.minimum(np.minimum(self.mean, 1 - self.mean) + math.sqrt(t), 0.5)
+        of_bins = np.bincount(self.labels, weights=p * (1 - p))
+        count = np.maximum(np.bincount(self.labels), 1)
+        return np.array([np.sum((of_bins / count) ** 2), of_bins.sum()])
+
+    @property
+    def largest(self) -> float:
+        """The largest error that probabilities can have."""
+        return float(np.mean(np.maximum(self.mean, 1 - self.mean) ** 2))
+
+
 def smallest_detectable(
-    variance: float,
-    third_cumulant: float,
-    slope: float,
-    mean: np.ndarray,
-    labels: np.ndarray,
-    level: float,
+    parts: Sequence[Calibrated], level: float, n_independent: float = 1.0
 ) -> float:
     """Return the error t that a one-sided test at 1 − level finds with probability `POWER`.
 
-    Without an error the estimate is a χ² of this variance and third cumulant, with one it is
-    normal of variance V + slope·t. Both grow with the noise of the labels, as an error of √t
-    towards one half makes it: much, where positives are rare.
+    It is of the mean of ``parts``, which counts as that of ``n_independent`` of them. Without an
+    error this is a χ² of its variance and third cumulant, with one it is normal of variance
+    V + slope·t. Both grow with the noise of the labels, as an error of √t towards one half makes
+    it: much, where positives are rare. No error is larger than probabilities allow.
     """
     from scipy.optimize import brentq
     from scipy.special import ndtri
 
+    cumulants = np.mean([part[:2] for part in parts], axis=0)
+    variance, third_cumulant = cumulants / n_independent ** np.array([1, 2])
     critical = chi_square_quantile(level, skewness_of(third_cumulant, variance))
     critical *= math.sqrt(variance)
-    rarer, count = np.minimum(mean, 1 - mean), np.maximum(np.bincount(labels), 1)
+    at_zero = [part.noise(0.0) for part in parts]
 
-    def noise(t: float) -> np.ndarray:
-        p = np.minimum(rarer + math.sqrt(t), 0.5)
-        of_bins = np.bincount(labels, weights=p * (1 - p))
-        return np.array([np.sum((of_bins / count) ** 2), of_bins.sum()])
-
-    at_zero = noise(0.0)
+    def variance_at(t: float) -> float:
+        grown = (
+            (part.noise(t) / noise if noise[1] > 0 else np.ones(2))
+            @ [part.variance, part.slope * t]
+            for part, noise in zip(parts, at_zero, strict=True)
+        )
+        return sum(grown) / len(parts) / n_independent
 
     def excess(t: float) -> float:
-        growth = noise(t) / at_zero if at_zero[1] > 0 else np.ones(2)
-        return t - critical - ndtri(POWER) * math.sqrt(growth @ [variance, slope * t])
+        return t - critical - ndtri(POWER) * math.sqrt(variance_at(t))
 
+    largest = float(np.mean([part.largest for part in parts]))
     # Where all predictions are certain nothing varies unless there is an error.
     low = max(critical, 1e-15)
+    if low >= largest or excess(largest) < 0:
+        return largest
     if excess(low) >= 0:
         return critical
-    high = 2 * low
-    while excess(high) < 0:
-        high *= 2
-    return float(brentq(excess, low, high, xtol=1e-15, rtol=1e-9))
+    return float(brentq(excess, low, largest, xtol=1e-15, rtol=1e-9))
 
 
 def detectable(variance_at_zero: float, slope: float, critical: float) -> float:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from epistemic_calibration.metrics._bins import Bins
+from epistemic_calibration.metrics._bins import Bins, variance_of_one_class
 from epistemic_calibration.metrics._groups import (
     GroupedBins,
     form_of_pairs,
@@ -22,6 +22,7 @@ from epistemic_calibration.metrics._groups import (
     nested_bins_of_groups,
 )
 from epistemic_calibration.metrics._interval import (
+    Calibrated,
     chi_square_quantile,
     invert,
     skewness_of,
@@ -303,11 +304,11 @@ class Form:
     variance_at_zero: float
     third_cumulant: float
     even: float  # what `slope` is where the error is as large in all bins
-    calibrated: tuple[float, float, float]  # the first three arguments of smallest_detectable
+    calibrated: Calibrated
     added: Callable[[np.ndarray], float]
 
-    def __init__(self, b: Bins | GroupedBins, mean: np.ndarray, labels: np.ndarray) -> None:
-        self.bins, self.mean, self.labels = b, mean, labels
+    def __init__(self, b: Bins | GroupedBins) -> None:
+        self.bins = b
 
     def corrected(self, level: float) -> CorrectedError:
         b = self.bins
@@ -316,7 +317,7 @@ class Form:
             plug_in=float(b.w @ b.error**2),
             noise_floor=self.noise_floor,
             variance_at_zero=self.variance_at_zero,
-            minimum_detectable=smallest_detectable(*self.calibrated, self.mean, self.labels, level),
+            minimum_detectable=smallest_detectable([self.calibrated], level),
             slope=self.slope(b.error, b.squared_error),
             third_cumulant=self.third_cumulant,
             dropped_mass=b.dropped_mass,
@@ -339,14 +340,17 @@ class _OfSamples(Form):
     third_cumulant = 0.0
 
     def __init__(self, b: Bins, mean: np.ndarray, labels: np.ndarray) -> None:
-        super().__init__(b, mean, labels)
+        super().__init__(b)
         self.noise = b.n * b.s2
         self.noise_floor = float(b.w @ (b.noise / b.n**2))
         self.variance_at_zero = float(b.w**2 @ (2 * b.s2**2 / b.pairs))
         self.even = self.added(np.ones(len(b.n)))
-        # Predictions of exactly 0 or 1 have no noise, but labels may contradict them.
-        noise = b.noise if b.noise.any() else b.n * b.least_variance
-        self.calibrated = (*b.calibrated_cumulants(), float(4 * noise.sum() / b.n.sum() ** 2))
+        noise = b.noise
+        if not noise.any():
+            # Predictions of exactly 0 or 1 have no noise, but labels may contradict them.
+            noise = b.n * variance_of_one_class(noise, b.n, np.ones(len(b.n), dtype=bool))
+        slope = float(4 * noise.sum() / b.n.sum() ** 2)
+        self.calibrated = Calibrated(*b.calibrated_cumulants(), slope, mean, labels)
 
     def added(self, means: np.ndarray) -> float:
         return float(4 * (means**2 @ self.noise) / self.bins.n.sum() ** 2)
@@ -356,7 +360,7 @@ class _OfGroups(Form):
     """Residuals of groups, which may be in several bins: bins depend on each other."""
 
     def __init__(self, b: GroupedBins, mean: np.ndarray, labels: np.ndarray) -> None:
-        super().__init__(b, mean, labels)
+        super().__init__(b)
         shape = int(b.of_group.max()) + 1, len(b.n)
         shares = b.w / b.pairs
         sums = group_sums(b.residual, b.of_bin, b.of_group, *shape)
@@ -367,7 +371,9 @@ class _OfGroups(Form):
         self.influence = group_sums(influence, b.of_bin, b.of_group, *shape)
         # Errors of the same size whose directions in the bins are independent.
         self.even = float(self.influence.power(2).sum())
-        self.calibrated = self.variance_at_zero, self.third_cumulant, self.even
+        self.calibrated = Calibrated(
+            self.variance_at_zero, self.third_cumulant, self.even, mean, labels
+        )
 
     def added(self, means: np.ndarray) -> float:
         return float(np.sum((self.influence @ means) ** 2))
@@ -393,15 +399,21 @@ def _difference(
     parent[fine] = coarse
     in_fine, in_coarse = np.zeros(len(f.used)), np.zeros(len(c.used))
     in_fine[f.used], in_coarse[c.used] = f.w / f.pairs, c.w / c.pairs
-    noise = np.zeros(len(f.used))
     if groups is None:
-        noise[f.used] = of_fine.noise
-        own = np.zeros(len(f.used))
-        own[f.used] = f.n * f.s2**2
         change = (in_fine - in_coarse[parent]) ** 2 - in_coarse[parent] ** 2
-        of_parent = np.bincount(parent, noise) ** 2 - np.bincount(parent, own)
-        variance_at_zero = 2 * float(change @ (noise**2 - own) + in_coarse**2 @ of_parent)
-        third_cumulant = 0.0
+
+        def variance_of(*of_used: np.ndarray) -> float:
+            noise, own = np.zeros((2, len(f.used)))
+            noise[f.used], own[f.used] = of_used
+            of_parent = np.bincount(parent, noise) ** 2 - np.bincount(parent, own)
+            return max(2 * float(change @ (noise**2 - own) + in_coarse**2 @ of_parent), 0.0)
+
+        noise = np.zeros(len(f.used))
+        noise[f.used] = of_fine.noise
+        variance_at_zero = variance_of(of_fine.noise, f.n * f.s2**2)
+        calibrated = of_fine.calibrated._replace(
+            variance=variance_of(f.noise, f.noise_squared), third_cumulant=0.0
+        )
     else:
         form = np.diag(in_fine) - in_coarse[parent] * (parent[:, None] == parent)
         seen, shape = np.flatnonzero(f.used), (int(groups.max()) + 1, len(f.used))
@@ -414,9 +426,11 @@ def _difference(
         products = (sums.T @ sums).toarray()
         noise, scaled = np.diag(products), products @ form
         own = np.asarray((sums @ form * sums.toarray()).sum(axis=1)).ravel()
-        variance_at_zero = 2 * float(np.sum(scaled * scaled.T) - own @ own)
-        third_cumulant = 8 * float(np.sum((scaled @ scaled) * scaled.T))
-    variance_at_zero = max(variance_at_zero, 0.0)
+        variance_at_zero = max(2 * float(np.sum(scaled * scaled.T) - own @ own), 0.0)
+        calibrated = of_fine.calibrated._replace(
+            variance=variance_at_zero,
+            third_cumulant=8 * float(np.sum((scaled @ scaled) * scaled.T)),
+        )
     position = (np.cumsum(c.used) - 1)[parent[f.used]]
     of_parent = np.bincount(parent, weights=noise, minlength=len(c.used))[c.used] / c.n**2
     share = f.n / c.n[position]
@@ -428,9 +442,7 @@ def _difference(
         plug_in=total.plug_in - of_mean.plug_in,
         noise_floor=total.noise_floor - of_mean.noise_floor,
         variance_at_zero=variance_at_zero,
-        minimum_detectable=smallest_detectable(
-            variance_at_zero, third_cumulant, of_fine.even, mean, fine, level
-        ),
+        minimum_detectable=smallest_detectable([calibrated], level),
         slope=of_fine.slope(deviation, deviation**2 - expected),
         dropped_mass=total.dropped_mass,
         n_bins=total.n_bins,

@@ -25,7 +25,7 @@ from epistemic_calibration.metrics._validation import (
     check_positive_integer,
     check_probabilities,
 )
-from epistemic_calibration.metrics.corrected import CorrectedError, Form, form_of
+from epistemic_calibration.metrics.corrected import CorrectedError, form_of
 
 
 @dataclass(frozen=True)
@@ -156,22 +156,14 @@ def mean_corrected_error(
         ci_low=ci_low,
         ci_high=ci_high,
         noise_floor=float(np.mean([part.noise_floor for part in parts])),
-        minimum_detectable=_detectable(forms, n_independent, level),
+        minimum_detectable=smallest_detectable(
+            [form.calibrated for form in forms], level, n_independent
+        ),
         plug_in=float(np.mean([part.plug_in for part in parts])),
         dropped_mass=float(np.mean([part.dropped_mass for part in parts])),
         n_bins=sum(part.n_bins for part in parts),
         confidence_level=level,
     )
-
-
-def _detectable(forms: Sequence[Form], n_independent: float, level: float) -> float:
-    """Return what the mean of so many independent ones of these forms can detect."""
-    calibrated = np.mean([form.calibrated for form in forms], axis=0)
-    calibrated /= n_independent ** np.array([1, 2, 1])
-    starts = np.cumsum([0] + [form.labels.max() + 1 for form in forms])
-    labels = np.concatenate([form.labels + k for form, k in zip(forms, starts, strict=False)])
-    mean = np.concatenate([form.mean for form in forms])
-    return smallest_detectable(*calibrated, mean, labels, level)
 
 
 def compare_mean_corrected_errors(
