@@ -116,6 +116,10 @@ FAULTS = {
         "a second fit is not as a first one",
     ),
     "tasks": (GOOD + OF_TASKS, "a task depends on those it is fitted with"),
+    "one input": (
+        changed(RETURN, f"        X = np.squeeze(X)\n{RETURN}"),
+        "hypotheses has shape (5,), expected (1, n_hypotheses)",
+    ),
     "few": (
         changed(RNG, "        if len(y) < 20: raise RuntimeError('too few')\n" + RNG),
         "RuntimeError: too few (line 14 of mine.py)",

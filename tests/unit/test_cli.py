@@ -127,6 +127,7 @@ def test_compare_refuses_other_inputs(capsys, npz, tmp_path):
     [
         (["score", "nowhere.npz"], 1, "no such file of predictions: nowhere.npz"),
         (["score", "nowhere.npz", "--output", "missing/o.csv"], 2, "does not exist: missing"),
+        (["score", "{npz}", "--output", "."], 2, "--output is a folder"),
         (["score", "{npz}", "--output", "o.txt"], 2, "must end in .csv or .json, got o.txt"),
         (["score", "{npz}", "--n-bins", "201"], 1, "n_bins must be at most 200"),
         (["plot", "{npz}", "--output", "o.csv"], 2, "must end in .png or .pdf or .svg"),

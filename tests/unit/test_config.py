@@ -175,7 +175,7 @@ def test_neighbours_are_needed_where_a_method_runs(config):
     [
         ("seeds: [0\nb: 1\n", r"config\.yaml: "),
         ("a: \xff", r"config\.yaml: "),
-        ("a: 1\nb:\n  c: 1\n  c: 2\n", r"config\.yaml: c is given twice .*line 4"),
+        ("a: 1\nb:\n  c: 1\n  c: 2\n", r"b\.c is given twice, .*line 4 of .*config\.yaml"),
     ],
 )
 def test_what_is_not_yaml_is_named_with_its_file(tmp_path, text, message):
@@ -330,3 +330,32 @@ def test_all_faults_are_told_at_once(config):
         "methods.random_forest.datasets",
     }
     assert all(": " in line and "\n" not in line for line in caught.value.faults)
+
+
+@pytest.mark.fault
+def test_names_that_could_share_files_are_refused(config):
+    config["datasets"]["Digits"] = config["datasets"]["d_scores"] = config["datasets"]["digits"]
+    config["methods"]["MC_dropout"] = {"method": "mc_dropout"}
+    said = fault(config)
+    assert "datasets.Digits: the name differs from digits in case only" in said
+    assert "datasets.d_scores: a name must not end as tables do" in said
+    assert "methods.MC_dropout: the name differs from mc_dropout in case only" in said
+
+
+@pytest.mark.fault
+def test_yaml_is_checked_without_being_built(tmp_path):
+    path = tmp_path / "config.yaml"
+    for text in (
+        "path: {{name}}",
+        "b: &B {k: 1}\nx: {y: &A {<<: *B, k: 2}}\nc: {<<: *A}",
+        "&a [*a]",
+    ):
+        path.write_text(text)
+        check_yaml(path)
+
+
+def test_a_method_is_built_within_the_bounds_of_its_parameters():
+    with pytest.raises(ValueError, match=r"learning_rate=-1\.0 must be > 0"):
+        load_method("deep_ensemble")(learning_rate=-1.0)
+    with pytest.raises(ValueError, match=r"drop_probability=1\.0 must be <= 0\.99"):
+        load_method("dropconnect")(drop_probability=1.0)

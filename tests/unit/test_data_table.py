@@ -147,7 +147,7 @@ def test_parquet(tmp_path):
     assert loaded.class_names == ("0", "1") == class_names_of(source("a.parquet"), tmp_path)
     assert np.array_equal(loaded.x_test, load(tmp_path, people()).x_test)
     frame.assign(when=pd.date_range("2020", periods=N)).to_parquet(tmp_path / "a.parquet")
-    with pytest.raises(DataError, match="column 'when' has 200 different texts"):
+    with pytest.raises(DataError, match="column 'when' holds dates or times, such as 2020"):
         load(tmp_path, file="a.parquet")
     (tmp_path / "a.parquet").write_bytes(b"PAR1")
     with pytest.raises(DataError, match=r"a\.parquet cannot be read as a table"):
@@ -164,6 +164,7 @@ UNIQUE = [f"person {k}" for k in range(N)]
         ({"id": range(N)}, {}, r"column 'id' numbers the rows .*\.drop: \['id'\]"),
         ({"person_id": np.arange(N) ** 2}, {}, "column 'person_id' numbers the rows or"),
         ({"name": UNIQUE}, {}, r"'name' has 200 different texts in 200 rows, such as 'person \d+'"),
+        ({"day": ["3/14/2020"] * N}, {}, "'day' holds dates or times, such as 3/14/2020"),
         ({"cost": [f"{k},5" for k in range(N)]}, {}, r"'cost' holds numbers with decimal commas"),
         (
             {"cost": ["?", "none", *range(N - 2)]},

@@ -446,6 +446,9 @@ def test_groups_of_a_table_and_of_an_archive(npz, table, name, groups):
         np.testing.assert_array_equal(arrays["groups"], pd.factorize(CLASSES)[0])
         with pytest.raises(PredictionsError, match="lacks site"):
             read_predictions(path, groups="site")
+        for taken in ("y_true", "hypotheses"):
+            with pytest.raises(PredictionsError, match=r"holds no groups|lacks"):
+                read_predictions(path, groups=taken)
     of[3] = ""
     path = table({"y_true": Y_TRUE, name: of, **MEMBERS})
     with pytest.raises(PredictionsError, match="groups has 1 masked or missing values"):

@@ -110,9 +110,9 @@ def _same(a: Predictions, b: Predictions, *, atol: float = 0.0) -> bool:
     )
 
 
-def _check_valid(predictions: Predictions) -> None:
+def _check_valid(predictions: Predictions, n_samples: int = 30) -> None:
     try:
-        check_predictions(predictions, n_samples=30, task="")
+        check_predictions(predictions, n_samples=n_samples, task="")
     except RuntimeError as error:
         raise _Fault(
             f"{str(error).removeprefix('task : ')}; return one row for each input, one column for "
@@ -140,6 +140,7 @@ def _well_formed(trial: _Trial) -> None:
     if not isinstance(fitted, Method):
         raise _Fault(f"fit returns {type(fitted).__name__}; it must return self")
     _check_valid(fitted.predict(trial.X_test.copy()))
+    _check_valid(fitted.predict(trial.X_test[:1].copy()), n_samples=1)
 
 
 def _seeded(trial: _Trial) -> None:

@@ -297,10 +297,14 @@ def _checked_output(path: str | None, suffixes: Sequence[str]) -> Path | None:
     if path is None:
         return None
     output = Path(path)
+    if output.is_dir():
+        raise UsageError(f"--output is a folder: {output}")
     if output.suffix.lower() not in suffixes:
         raise UsageError(f"--output must end in {' or '.join(suffixes)}, got {output}")
     if not output.parent.is_dir():
         raise UsageError(f"--output lies in a folder that does not exist: {output.parent}")
+    if not os.access(output.parent, os.W_OK):
+        raise UsageError(f"--output lies in a folder that cannot be written to: {output.parent}")
     return output
 
 

@@ -102,6 +102,9 @@ def read_npz(
             record = json.loads(str(file["provenance"]))
             wanted = [n for n in file.files if n != "provenance"] if names is None else names
             return {name: file[name] for name in wanted if name in file.files}, record
+    except PermissionError:
+        # Deleting the file would be no remedy.
+        raise
     except (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile) as error:
         raise DamagedFileError(
             f"{path} cannot be read ({error}): it is truncated or not a result of this "

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+import operator
 from typing import Any
 
 #: Bounds that `parameter` takes, named as in JSON schema's Python dialects.
 BOUNDS = ("ge", "gt", "le", "lt", "min_length")
+_SIGNS = {"ge": ">=", "gt": ">", "le": "<=", "lt": "<"}
 
 
 def parameter(
@@ -51,3 +53,15 @@ def parameter(
         default_factory=default_factory,
         metadata={"description": description, **bounds},
     )
+
+
+def check_bounds(instance: Any) -> None:
+    """Raise a ValueError if a number among the fields of a dataclass is out of its bounds."""
+    for field in dataclasses.fields(instance):
+        value = getattr(instance, field.name)
+        for bound, sign in _SIGNS.items():
+            limit = field.metadata.get(bound)
+            if limit is None or not isinstance(value, (int, float)):
+                continue
+            if not getattr(operator, bound)(value, limit):
+                raise ValueError(f"{field.name}={value!r} must be {sign} {limit}")

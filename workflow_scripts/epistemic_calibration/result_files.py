@@ -101,6 +101,8 @@ def read_tables(paths: Iterable[str | Path]) -> pd.DataFrame:
     for path in sorted(map(str, paths)):
         try:
             tables.append(pd.read_csv(path, dtype=names, keep_default_na=False, na_values=[""]))
+        except PermissionError:
+            raise
         except (OSError, ValueError) as error:
             raise DamagedFileError(
                 f"{path} cannot be read ({error}). Delete it and run again."

@@ -113,7 +113,8 @@ def _predict_proba(model: Any, X: Any) -> np.ndarray:
         values = np.asarray(model.predict_proba(X))
     # A NotFittedError of a member is one, too.
     except ValueError as error:
-        raise ModelError(f"{name}: {str(error).strip().splitlines()[0]}") from None
+        first, *_ = str(error).strip().split("\n")
+        raise ModelError(f"{name}: {first}") from None
     n_classes = len(model.classes_)
     if values.ndim != 2 or values.shape[1] != n_classes:
         raise ModelError(

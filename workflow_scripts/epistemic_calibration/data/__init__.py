@@ -112,6 +112,11 @@ def load_dataset(source_config: Mapping[str, Any], data_dir: str | Path) -> Data
     except DataError as error:
         where = source_config.get("path", source_config.get("name", ""))
         raise DataError(f"{source_config['source']} {where}".rstrip() + f": {error}") from None
+    if source.has_features(Path(data_dir)) != (data.x_train.ndim == 2):
+        raise DataError(
+            f"{source_config['source']}: x_train has shape {data.x_train.shape}, but "
+            f"`has_features` of this source says otherwise"
+        )
     logger.info(
         "%d training and %d test inputs of shape %s, %d classes",
         len(data.x_train),

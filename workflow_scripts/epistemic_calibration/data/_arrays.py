@@ -72,7 +72,8 @@ def read_arrays(
 def read_array(path: Path) -> np.ndarray:
     """Return the array of an .npy file, which must hold no Python objects."""
     try:
-        return np.load(path, allow_pickle=False)
+        with path.open("rb") as file:
+            return np.lib.format.read_array(file, allow_pickle=False)
     except Exception as error:
         raise _unreadable(path, error, "numpy.save") from None
 

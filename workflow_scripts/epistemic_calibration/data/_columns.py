@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 #: Rows from which on a column without a repetition is an identifier.
 _MANY_ROWS = 20
 _KINDS = ("number", "category")
+_DATE = re.compile(r"\s*\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}([T ].*)?\s*")
 _DECIMAL_COMMA = re.compile(r"\s*[-+]?\d*,\d+\s*")
 _ID_NAME = re.compile(r"(.*[ _.-])?(id|uuid|guid|index)|unnamed: ?0|", re.IGNORECASE)
 
@@ -115,9 +116,13 @@ def _kind(name: str, column: pd.Series, is_category: bool, is_named: bool) -> st
                 f"it is a feature"
             )
         return "number"
-    if pd.api.types.infer_dtype(values) == "boolean":
+    inner = pd.api.types.infer_dtype(values)
+    if inner == "boolean":
         return "number"
     words = text_of(values).str.strip()
+    is_time = any(word in inner for word in ("date", "time", "period"))
+    if is_time or words.str.fullmatch(_DATE).mean() > 0.9:
+        return f"holds dates or times, such as {words.iloc[0]}: {leave_out}"
     if words.str.fullmatch(_DECIMAL_COMMA).mean() > 0.5:
         return (
             f"holds numbers with decimal commas, such as {words.iloc[0]!r}: set "

@@ -98,6 +98,10 @@ class Dataset:
                 f"x_train has shape {self.x_train.shape}, but x_test {self.x_test.shape}: inputs "
                 f"must be of one size"
             )
+        if len(self.test_rows) != len(self.y_test):
+            raise DataError(
+                f"test_rows has {len(self.test_rows)} rows, but y_test {len(self.y_test)} labels"
+            )
 
     @staticmethod
     def pixels(images: np.ndarray) -> np.ndarray:
@@ -268,7 +272,7 @@ def task_names(class_names: Sequence[str]) -> tuple[str, ...]:
     Accents are dropped, each run of other characters becomes ``_``, and so does a leading dot.
     Where no letter or digit is left, as of names in other scripts, more than 150 characters are,
     or two names would be told apart by capitals alone or not at all, a class is called by its
-    number, from 0: ``class_3``.
+    number, from 0: ``class_3``; then so is one whose own name is such a number.
 
     Parameters
     ----------

@@ -220,7 +220,7 @@ def _upright(path: str) -> Image.Image:
 
 def _of_forms(forms: Mapping[Any, Sequence[str]]) -> str:
     most = sorted(forms, key=lambda form: -len(forms[form]))
-    return ", ".join(f"{form} ({len(forms[form]):,}: {_first(forms[form])})" for form in most)
+    return _first([f"{form} ({len(forms[form]):,}: {_first(forms[form])})" for form in most])
 
 
 def _first(names: Sequence[str]) -> str:

@@ -108,7 +108,7 @@ def _inputs(path: Path, name: str, inputs: np.ndarray) -> np.ndarray:
         if inputs.shape[3] in (1, 3):
             raise DataError(
                 f"{path}: {name} has shape {inputs.shape}; the channels may be its second or its "
-                f"last axis: save images larger than 3 pixels"
+                f"last axis: save images of one channel as (n, height, width)"
             )
         logger.info("%s: %s has shape %s: channels first", path, name, inputs.shape)
         inputs = np.moveaxis(inputs, 1, -1)

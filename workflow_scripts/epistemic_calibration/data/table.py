@@ -87,6 +87,8 @@ class Table(DataSource):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if self.separator is not None and len(self.separator) != 1:
+            raise ValueError(f"datasets.<name>.separator: {self.separator!r} is no one character")
         given = [k for k in ("test_path", "split", "test_fraction") if getattr(self, k) is not None]
         if len(given) > 1:
             raise ValueError(
@@ -269,7 +271,9 @@ class Table(DataSource):
         except pd.errors.EmptyDataError:
             raise DataError(f"{path} is empty") from None
         except UnicodeDecodeError:
-            raise DataError(f"{path} is no text in UTF-8: save it so") from None
+            raise DataError(
+                f"{path} is no text in UTF-8: save it as that, or as Parquet (.parquet)"
+            ) from None
         # Of a broken archive or a line with other columns; the classes have no common base.
         except Exception as error:
             raise _unreadable(path, error) from None

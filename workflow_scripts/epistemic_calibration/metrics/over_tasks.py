@@ -79,7 +79,7 @@ def mean_corrected_error(
         As in :func:`corrected_epistemic_calibration_error`, the same in all tasks. The signs are
         then those of groups, each of its sum of residuals in a bin.
     confidence_level : float in (0, 1), default 0.95
-    n_resamples : int >= 2
+    n_resamples : int >= 2, default 499
     random_state : int, default 0
         Seed of the signs.
 

@@ -293,7 +293,7 @@ def mean_second_order_error(
         One array a task, each as in :func:`second_order_error`; sample n of every task is
         the same input.
     n_labels, groups, confidence_level, **options
-        As there, for all tasks.
+        As there, for all tasks: exchangeable, draws, n_bins, binning, random_state.
 
     Returns
     -------
@@ -363,7 +363,8 @@ def true_second_order_error(
     p_true : array-like of shape (n_samples,)
         P(Y = 1 | x_n) in [0, 1].
     hypotheses, groups, confidence_level, **options
-        As in :func:`second_order_error`.
+        As in :func:`second_order_error`: epistemic_uncertainty, exchangeable, draws, n_bins,
+        binning, bins, random_state.
 
     Raises
     ------

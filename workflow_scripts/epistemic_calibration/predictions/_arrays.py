@@ -51,7 +51,11 @@ def to_numpy(name: str, value: Any) -> np.ndarray:
             items = array.ravel().tolist()
             # NaN is unequal to itself.
             missing = sum(item is None or item != item for item in items)
-            array = np.array(items).reshape(array.shape)
+            made = np.array(items).reshape(array.shape)
+            mixed = made.dtype.kind == "U" and not missing
+            if mixed and not all(isinstance(item, str) for item in items):
+                raise ValueError("text beside numbers, of which 1 and '1' would be one")
+            array = made
     # Each library has errors of its own for what it cannot turn into an array.
     except Exception as error:
         reason = str(error).strip().partition("\n")[0][:200]
@@ -88,12 +92,20 @@ def to_numbers(name: str, value: Any) -> np.ndarray:
     """Return real numbers as an array of any shape, float32 or float64."""
     array = to_numpy(name, value)
     if array.dtype.kind == "U":
-        text = listed(array.ravel()[:1])
+        text = listed([next((v for v in array.ravel() if not _is_number(v)), array.flat[0])])
         advice = RATERS if name == "label_counts" else "give numbers"
         raise PredictionsError(f"{name} holds text, such as {text}: {advice}")
     if array.dtype.kind == "f":
         return array if array.itemsize >= 4 else array.astype(np.float32)
     return array.astype(np.float64)
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 def flat(array: np.ndarray) -> np.ndarray:

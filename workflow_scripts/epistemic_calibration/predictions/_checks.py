@@ -45,9 +45,11 @@ def leaks_and_votes(array: np.ndarray, y: np.ndarray, columns: list[str] | None)
         return []
     equal = n_hypotheses > 1 and bool((array == array[:, :1]).all())
     doubts = ["All hypotheses of each input are equal, so that their spread is 0"] * equal
-    hard = ((array == 0) | (array == 1)).reshape(n_samples, n_hypotheses, -1).all(axis=(0, 2))
-    if not hard.any():
-        return doubts
+    # Mostly the first rows tell.
+    for rows in (array[:_MIN_SAMPLES], array):
+        hard = ((rows == 0) | (rows == 1)).reshape(len(rows), n_hypotheses, -1).all(axis=(0, 2))
+        if not hard.any():
+            return doubts
     labels = array[:, hard] if array.ndim == 2 else array[:, hard].argmax(axis=2)
     leaks = (labels == y[:, None]).all(axis=0)
     if array.ndim == 2:

@@ -50,6 +50,8 @@ def _read_npz(
 
     if not isinstance(selection, str | None):
         raise PredictionsError("hypotheses= is the name of one array where the file is an .npz")
+    if groups in ("y_true", selection or "hypotheses"):
+        raise PredictionsError(f"{groups!r} holds no groups")
     called = {selection or "hypotheses": "hypotheses", groups or "groups": "groups"}
     try:
         found = list(array_shapes(path))
@@ -87,6 +89,8 @@ def _read_table(
     if names[0] in ("Unnamed: 0", "") and table.iloc[:, 0].diff().dropna().eq(1).all():
         names = names[1:]
     _check_named(["y_true", groups][: 2 if groups else 1], names)
+    if groups in set(_COLUMNS) - {"groups"}:
+        raise PredictionsError(f"{groups!r} holds no groups")
     known = [name for name in _COLUMNS if name in names and name != "groups"]
     of_groups = groups or "groups"
     taken = hypotheses_among([n for n in names if n not in (*known, of_groups)], selection)

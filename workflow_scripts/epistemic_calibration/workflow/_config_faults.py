@@ -27,26 +27,32 @@ class SchemaOfKeys(GenerateJsonSchema):
         return False
 
 
-class _Loader(yaml.SafeLoader):
-    """Reads YAML, and refuses a key that is given twice, of which YAML takes the last."""
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        seen: set[str] = set()
-        for key, _ in node.value:
-            if key.value in seen:
-                raise yaml.MarkedYAMLError(
-                    f"{key.value} is given twice", None, None, key.start_mark
-                )
-            seen.add(key.value)
-        return super().construct_mapping(node, deep)
-
-
 def check_yaml(path: str | Path) -> None:
-    """Check the text of a YAML file."""
+    """Check that a file is YAML, and gives no key twice, of which the first would be lost."""
     try:
-        yaml.load(Path(path).read_text(encoding="utf-8"), Loader=_Loader)
+        root = yaml.compose(Path(path).read_text(encoding="utf-8"), Loader=yaml.SafeLoader)
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise ConfigError([f"{path}: {' '.join(str(error).split())}"]) from None
+    waiting, faults, known = [("", root)], [], set()
+    while waiting:
+        key, node = waiting.pop()
+        # An alias is the node that it names, and may name one that it is part of.
+        if id(node) in known or not isinstance(node, yaml.CollectionNode):
+            continue
+        known.add(id(node))
+        if isinstance(node, yaml.SequenceNode):
+            waiting += [(f"{key}.{k}", value) for k, value in enumerate(node.value)]
+            continue
+        seen: set[str] = set()
+        for name, value in node.value:
+            below = ".".join(filter(None, (key, str(name.value))))
+            if below in seen:
+                line = name.start_mark.line + 1
+                faults.append(f"{below} is given twice, the second time in line {line} of {path}")
+            seen.add(below)
+            waiting.append((below, value))
+    if faults:
+        raise ConfigError(faults)
 
 
 def parse(model: type[Any], value: Any, key: str, faults: list[str]) -> Any:

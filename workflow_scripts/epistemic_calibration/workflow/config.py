@@ -15,6 +15,7 @@ from typing import Any, Literal
 import yaml
 from pydantic import Field
 
+from epistemic_calibration import registry
 from epistemic_calibration.latents import available_encoders
 from epistemic_calibration.methods import available_methods, load_method
 from epistemic_calibration.methods._faults import told
@@ -131,6 +132,7 @@ def resolve_config(
             entries[name] = _method_entry(
                 key, entry, datasets, Path(base_dir), faults, check_packages
             )
+    faults += _alike("methods", [name for entries in groups.values() for name in entries])
     if faults:
         raise ConfigError(faults)
     resolved = {name: _dataset(block, file) for name, block in file.datasets.items()}
@@ -147,12 +149,27 @@ def resolve_config(
 
 
 def _name_faults(names: list[str], benchmark: Any, reserved: Collection[str]) -> Iterator[str]:
+    package = "epistemic_calibration.report.tables"
+    suffixes = {registry.load(package, table).SUFFIX for table in registry.available(package)}
+    suffixes = tuple(sorted({*suffixes, "_comparisons", "_scores", "_warnings"} - {""}))
     for name in names:
         if name in reserved:
             yield f"datasets.{name}: the name is reserved; choose another"
+        # Its tables could be those of another data set.
+        if str(name).endswith(suffixes):
+            yield f"datasets.{name}: a name must not end as tables do, in {' or '.join(suffixes)}"
+    yield from _alike("datasets", names)
     for name in benchmark if isinstance(benchmark, list) else ():
         if name not in names:
             yield f"benchmark: {name!r} is not a data set{suggest(name, names)}"
+
+
+def _alike(group: str, names: Collection[str]) -> Iterator[str]:
+    """Yield names whose folders are one where a file system does not tell cases apart."""
+    taken: dict[str, str] = {}
+    for name in names:
+        if (other := taken.setdefault(str(name).lower(), name)) != name:
+            yield f"{group}.{name}: the name differs from {other} in case only"
 
 
 def _method_entry(
@@ -180,6 +197,8 @@ def _method_entry(
     implementation, own = given.method or name, given.file and base_dir / given.file
     if own:
         implementation = given.file + (f"::{given.class_}" if given.class_ else "")
+        lost = [file for file in given.depends_on or () if not (base_dir / file).exists()]
+        faults += [f"{key}.depends_on: no such file or folder: {file}" for file in lost]
     elif implementation not in available_methods():
         names = available_methods()
         words = f"no method {implementation!r}{suggest(implementation, names)}"

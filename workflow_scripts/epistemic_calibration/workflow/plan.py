@@ -162,7 +162,8 @@ class Plan:
         try:
             return function(self.config.datasets[dataset].source, self.data_dir)
         except (DataError, ValueError, OSError) as error:
-            kind = UnavailableDatasetError if isinstance(error, MissingDataError) else ValueError
+            missing = isinstance(error, MissingDataError | PermissionError)
+            kind = UnavailableDatasetError if missing else ValueError
             text = str(error).replace("datasets.<name>", f"datasets.{dataset}")
             raise kind(f"datasets.{dataset}: {text}") from error
 

@@ -24,10 +24,10 @@ class Dropout:
 
     def check(self, n_layers: int) -> None:
         """Raise a ValueError unless there is a probability for each of the hidden layers."""
-        if len(self.probabilities) != n_layers:
+        if len(self.probabilities) != n_layers or not all(0 <= p < 1 for p in self.probabilities):
             raise ValueError(
-                f"drop_probabilities={list(self.probabilities)} must be one for each of the "
-                f"{n_layers} hidden layers"
+                f"drop_probabilities={list(self.probabilities)} must be one in [0, 1) for each of "
+                f"the {n_layers} hidden layers"
             )
 
 

@@ -216,6 +216,6 @@ def _checked(
         )
     if not np.isin(labels, (0, 1)).all():
         raise ValueError(f"labels must be 0 or 1, found {np.unique(labels)[:5]}")
-    if len(hidden_sizes) == 0:
-        raise ValueError("hidden_sizes is empty: one hidden layer is needed at least")
+    if len(hidden_sizes) == 0 or min(hidden_sizes) < 1:
+        raise ValueError(f"hidden_sizes={list(hidden_sizes)} must be one number >= 1 or more")
     return X, labels

@@ -33,11 +33,12 @@ def measure(
     axis = np.linspace(-MAP_LIMIT, MAP_LIMIT, n_grid)
     grid = np.stack(np.meshgrid(axis, axis, indexing="ij"), axis=-1).reshape(-1, 2)
     found = toy.fit_predict(grid.astype(np.float32))
-    p_true, weights = true_probability(grid), mixture_density(grid)
+    weights = mixture_density(grid)
     parts = []
     for kind, X in (("grid", grid), ("training", toy.X_train)):
         points = {"kind": kind, "x1": X[:, 0], "x2": X[:, 1]}
         parts.append(pd.DataFrame({**points, "y": np.nan, "p_true": true_probability(X)}))
+    p_true = parts[0]["p_true"].to_numpy()
     parts[0][list(_TITLES)] = np.stack(uncertainty_and_error(p_true, found, weights), axis=1)
     parts[1]["y"] = toy.y_train
     return pd.concat(parts, ignore_index=True)

@@ -1,5 +1,5 @@
 """The tables of a data set: a module of this folder that defines ``make`` is a table.
 
-``make(results)``, of `_selection.DatasetResults`, returns a `Table`, and ``SUFFIX`` is what its
+``make(results)``, of `report.results.DatasetResults`, returns a `Table`, and ``SUFFIX`` is what its
 files have after the name of the data set.
 """
