@@ -1,8 +1,8 @@
 """Measure how the workflow grows.
 
-    python benchmarks/scaling.py [scoring | planning]
+    python benchmarks/scaling.py [scores | planning]
 
-``scoring`` times the job that scores one task of up to a million samples; ``planning`` a dry run
+``scores`` times the job that scores one task of up to a million samples; ``planning`` a dry run
 of up to some 10,000 jobs.
 """
 
@@ -31,18 +31,18 @@ from measure import (
 from epistemic_calibration.files import write_npz, write_text
 from epistemic_calibration.registry import registered_files
 from epistemic_calibration.report.style import PAPER_METHODS
-from epistemic_calibration.scoring._resamples import adequate_resamples
+from epistemic_calibration.scores._resamples import adequate_resamples
 from epistemic_calibration.workflow.config import resolve_config
 from epistemic_calibration.workflow.provenance import write_receipt
 from epistemic_calibration.workflow.sources import STAGES, source_hashes
 
-#: What the workflow must keep to: memory of scoring in MB, seconds of planning 1,000 jobs.
+#: What the workflow must keep to: memory of scores in MB, seconds of planning 1,000 jobs.
 SCORING_LIMIT, PLANNING_LIMIT = 8 * 1024, 15
 
 
 def main() -> None:
     parser = arguments(__doc__.splitlines()[0])
-    sections = {"scoring": scoring, "planning": planning}
+    sections = {"scores": scores, "planning": planning}
     parser.add_argument("sections", nargs="*", metavar="SECTION", help=f"of {', '.join(sections)}")
     args = parser.parse_args()
     for name in args.sections:
@@ -62,7 +62,7 @@ def main() -> None:
         print(f"{table.to_string(index=False, float_format='{:.2f}'.format)}\n\n-> {path}\n")
 
 
-def scoring(config, args, folder):
+def scores(config, args, folder):
     print(f"# Scoring one task; the limit is {SCORING_LIMIT} MB\n")
     project = new_project(folder / "project", config)
     (project / "results").mkdir(exist_ok=True)
@@ -104,7 +104,7 @@ def _score(project, config, hypotheses, y_true):
         write_npz("results/hypotheses/1.npz", arrays, task="1", diagnostics={})
         write_npz("results/labels.npz", {"y_test": y_true, "class_names": np.array(["0", "1"])})
         write_receipt("made", "0", ["results/hypotheses", "results/labels.npz"])
-        families = registered_files("epistemic_calibration.scoring")
+        families = registered_files("epistemic_calibration.scores")
         spec = {
             "stage": "scores",
             "where": where,

@@ -10,7 +10,7 @@ from epistemic_calibration.registry import load
 from epistemic_calibration.report._diagnostics import diagnose
 from epistemic_calibration.report.page.run import RunResults
 from epistemic_calibration.report.results import DatasetResults
-from epistemic_calibration.scoring import Scorer, rows_of_all_tasks, rows_of_methods
+from epistemic_calibration.scores import Scorer, rows_of_all_tasks, rows_of_methods
 
 #: What a browser would run if it were not text.
 SCRIPT = "<script>window.hacked = 1</script>"

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from epistemic_calibration import cli
-from epistemic_calibration._check_method import check_file, check_method
 from epistemic_calibration.methods import load_method
+from epistemic_calibration.methods._check import check_file, check_method
 
 #: A method without faults; the tests change one line.
 GOOD = """

@@ -10,7 +10,7 @@ import pytest
 from sklearn.metrics import accuracy_score
 
 from epistemic_calibration import evaluate, metrics
-from epistemic_calibration._comparison import Comparison, compare
+from epistemic_calibration.evaluation._comparison import Comparison, compare
 from epistemic_calibration.predictions import as_predictions
 
 NAMES = ["cat", "dog", "eel"]

@@ -11,7 +11,7 @@ import pytest
 from sklearn.metrics import brier_score_loss
 
 from epistemic_calibration import __version__, cli, evaluate
-from epistemic_calibration._comparison import compare
+from epistemic_calibration.evaluation._comparison import compare
 from epistemic_calibration.workflow.sources import SCRIPTS
 
 RNG = np.random.default_rng(0)

@@ -10,9 +10,9 @@ import pytest
 from sklearn.metrics import accuracy_score, brier_score_loss
 
 from epistemic_calibration import evaluate, metrics
-from epistemic_calibration._evaluation_plot import reliability
-from epistemic_calibration._evaluation_text import shown
-from epistemic_calibration.scoring import Scorer
+from epistemic_calibration.evaluation._plot import reliability
+from epistemic_calibration.evaluation._text import shown
+from epistemic_calibration.scores import Scorer
 from epistemic_calibration.workflow.sources import SCRIPTS
 
 
@@ -379,7 +379,7 @@ result = evaluate(np.arange(100) % 2, np.full((100, 3), 0.5), n_positive=[1] * 1
 print(result)
 result.to_frame()
 from epistemic_calibration.methods import load_method
-from epistemic_calibration._check_method import check_method
+from epistemic_calibration.methods._check import check_method
 assert not any(o.fault for o in check_method(load_method("random_forest")))
 try:
     result.plot("figure.png")

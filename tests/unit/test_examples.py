@@ -7,8 +7,8 @@ import pytest
 from sklearn.datasets import make_classification
 from sklearn.metrics import roc_auc_score
 
-from epistemic_calibration._check_method import check_file
 from epistemic_calibration.methods import load_method
+from epistemic_calibration.methods._check import check_file
 
 EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("*.py"))
 #: Far fewer trees and draws than by default.

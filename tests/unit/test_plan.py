@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from epistemic_calibration.metrics import holm_correction
-from epistemic_calibration.scoring._resamples import (
+from epistemic_calibration.scores._resamples import (
     LEVEL,
     adequate_resamples,
     resamples_needed,

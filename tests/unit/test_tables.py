@@ -20,7 +20,7 @@ from epistemic_calibration.report.results import (
 )
 from epistemic_calibration.report.tables import _table, by_eece, drivers, paper, size, summary
 from epistemic_calibration.report.tables._table import WARNING
-from epistemic_calibration.scoring import METRICS, TABLE_METRICS, Metric
+from epistemic_calibration.scores import METRICS, TABLE_METRICS, Metric
 
 ROOT = Path(__file__).parents[2]
 
@@ -428,7 +428,7 @@ def test_limits_of_several_seeds_are_over_trainings(level):
         assert found.loc["mine", name] == pytest.approx(expected)
 
 
-def test_limits_over_trainings_stay_in_range_and_may_be_infinite():
+def test_ends_over_trainings_stay_in_range_and_may_be_infinite():
     share = {"reported_share_at_least": [0.1, 0.3], "reported_share_at_most": [2.0, np.inf]}
     tece = {"tece_corrected": [1e-4, 9e-4], "tece_corrected_low": [0, 1e-4]}
     runs = [

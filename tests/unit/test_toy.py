@@ -11,6 +11,7 @@ from epistemic_calibration import metrics
 from epistemic_calibration.methods import Predictions, load_method
 from epistemic_calibration.metrics.binning import group_equal_rows
 from epistemic_calibration.paper.toy import available_experiments, load_experiment
+from epistemic_calibration.paper.toy._drawing import draw
 from epistemic_calibration.paper.toy._mixture import (
     mixture_density,
     sample_mixture,
@@ -20,7 +21,6 @@ from epistemic_calibration.paper.toy._mixture import (
 from epistemic_calibration.paper.toy.base import Toy
 from epistemic_calibration.paper.toy.eece_vs_noise import corrupt_inputs
 from epistemic_calibration.paper.toy.uncertainty_maps import MAP_LIMIT, uncertainty_and_error
-from epistemic_calibration.paper.toy_drawing import draw
 from epistemic_calibration.registry import module_path
 from epistemic_calibration.seeds import derive_seed
 from epistemic_calibration.workflow.sources import source_files
@@ -239,7 +239,7 @@ def test_running_an_experiment_imports_nothing_of_its_figure():
         assert f"{name}.py" in sources
         if name.startswith("eece"):
             assert "binning.py" in sources
-        assert not sources & {"toy_drawing.py", "style.py"}
+        assert not sources & {"toy/_drawing.py", "style.py"}
 
 
 def test_networks_make_their_epochs_and_no_more():

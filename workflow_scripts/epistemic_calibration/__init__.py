@@ -8,7 +8,7 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "Evaluation": "evaluation",
-    "Slices": "_slices",
+    "Slices": "evaluation._slices",
     "adapters": "",
     "evaluate": "evaluation",
     "hypotheses_of": "adapters",

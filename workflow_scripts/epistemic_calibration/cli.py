@@ -172,7 +172,7 @@ def _settings(parser: argparse.ArgumentParser) -> None:
 
 
 def _score(options: argparse.Namespace) -> int:
-    from epistemic_calibration._evaluation_text import for_a_paper
+    from epistemic_calibration.evaluation._text import for_a_paper
     from epistemic_calibration.files import write_text
 
     output = _checked_output(options.output, (".csv", ".json"))
@@ -224,7 +224,7 @@ def _page(options: argparse.Namespace) -> int:
 
 
 def _compare(options: argparse.Namespace) -> int:
-    from epistemic_calibration._comparison import compare
+    from epistemic_calibration.evaluation._comparison import compare
 
     if len(options.files) < 2:
         raise UsageError(f"compare takes two files or more, got {options.files[0]}")
@@ -243,7 +243,7 @@ def _named(paths: Sequence[str]) -> dict[str, str]:
 
 
 def _check_method(options: argparse.Namespace) -> int:
-    from epistemic_calibration._check_method import check_file
+    from epistemic_calibration.methods._check import check_file
 
     if not options.file.partition("::")[0].endswith(".py"):
         raise UsageError(f"check-method takes a .py file, got {options.file}")

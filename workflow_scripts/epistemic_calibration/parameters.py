@@ -55,7 +55,7 @@ def parameter(
     )
 
 
-def check_bounds(instance: Any) -> None:
+def check_ranges(instance: Any) -> None:
     """Raise a ValueError if a number among the fields of a dataclass is out of its bounds."""
     for field in dataclasses.fields(instance):
         value = getattr(instance, field.name)

@@ -22,8 +22,8 @@ except ModuleNotFoundError as error:
     ) from None
 
 from epistemic_calibration import metrics
-from epistemic_calibration._estimates import LEAST_SAMPLES, numbers_of_bins
 from epistemic_calibration.evaluation import evaluate_inputs
+from epistemic_calibration.evaluation._estimates import LEAST_SAMPLES, numbers_of_bins
 from epistemic_calibration.metrics._validation import check_fraction, check_positive_integer
 from epistemic_calibration.predictions._intake import Inputs, intake, labels_and_hypotheses
 

@@ -12,7 +12,7 @@ def needs(plan, dataset, seed):
             "scores": plan.config.datasets[dataset].scores.model_dump(),
         },
         {"compared": compared, "labels": plan.made_by("images", dataset=dataset)},
-        sources=registered_files("epistemic_calibration.scoring"),
+        sources=registered_files("epistemic_calibration.scores"),
     )
 
 
@@ -23,7 +23,7 @@ def step(job):
 
     from epistemic_calibration.files import atomic_path, read_npz
     from epistemic_calibration.result_files import SCORE_COLUMNS, read_labels
-    from epistemic_calibration.scoring import rows_of_methods
+    from epistemic_calibration.scores import rows_of_methods
 
     settings, labels = job.settings, read_labels(job.inputs.labels)
     compared = {Path(path).stem: read_npz(path)[0] for path in sorted(job.inputs.compared)}

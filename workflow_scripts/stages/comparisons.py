@@ -19,7 +19,7 @@ def needs(plan, dataset):
         "compared": made,
         "labels": plan.made_by("images", dataset=dataset),
     }
-    return Needs(settings, inputs, sources=registered_files("epistemic_calibration.scoring"))
+    return Needs(settings, inputs, sources=registered_files("epistemic_calibration.scores"))
 
 
 def step(job):

@@ -17,7 +17,7 @@ def needs(plan, dataset):
         },
         inputs,
         sources=registered_files(
-            "epistemic_calibration.report.figures", "epistemic_calibration.scoring"
+            "epistemic_calibration.report.figures", "epistemic_calibration.scores"
         ),
     )
 

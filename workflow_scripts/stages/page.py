@@ -31,7 +31,7 @@ def needs(plan, page):
     sources = registered_files(
         "epistemic_calibration.report.figures",
         "epistemic_calibration.report.tables",
-        "epistemic_calibration.scoring",
+        "epistemic_calibration.scores",
     )
     return Needs(settings, inputs, sources=sources)
 

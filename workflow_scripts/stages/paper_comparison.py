@@ -14,7 +14,7 @@ def needs(plan):
     return Needs(
         {"methods": plan.methods_shown(list(plan.entries))},
         {"scores": scores},
-        sources=[PUBLISHED, *registered_files("epistemic_calibration.scoring")],
+        sources=[PUBLISHED, *registered_files("epistemic_calibration.scores")],
     )
 
 

@@ -17,7 +17,7 @@ def needs(plan, dataset, seed, method):
             "labels": plan.made_by("images", dataset=dataset),
             "label_counts": counts,
         },
-        sources=registered_files("epistemic_calibration.scoring"),
+        sources=registered_files("epistemic_calibration.scores"),
     )
 
 
@@ -32,7 +32,7 @@ def step(job):
 
     from epistemic_calibration.files import atomic_path, write_npz
     from epistemic_calibration.result_files import SCORE_COLUMNS, read_tasks
-    from epistemic_calibration.scoring import Scorer, rows_of_all_tasks
+    from epistemic_calibration.scores import Scorer, rows_of_all_tasks
 
     settings = job.settings
     rows, summaries, compared = [], [], []

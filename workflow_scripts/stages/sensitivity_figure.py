@@ -13,7 +13,7 @@ def needs(plan, dataset):
         {"methods": plan.methods_shown(methods)},
         {"tables": tables},
         # Their labels.
-        sources=registered_files("epistemic_calibration.scoring"),
+        sources=registered_files("epistemic_calibration.scores"),
     )
 
 

@@ -17,7 +17,7 @@ def needs(plan, dataset):
         "scores": plan.table_inputs_of(dataset),
         "comparisons": plan.made_by("comparisons", dataset=dataset),
     }
-    packages = ("epistemic_calibration.report.tables", "epistemic_calibration.scoring")
+    packages = ("epistemic_calibration.report.tables", "epistemic_calibration.scores")
     return Needs(settings, inputs, sources=registered_files(*packages))
 
 

@@ -20,7 +20,7 @@ def needs(plan, experiment):
 def step(job):
     from epistemic_calibration.files import atomic_path
     from epistemic_calibration.paper.toy import load_experiment
-    from epistemic_calibration.paper.toy_drawing import draw
+    from epistemic_calibration.paper.toy._drawing import draw
     from epistemic_calibration.report._saving import save_figure
     from epistemic_calibration.result_files import read_tables
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, get_args, get_or
 
 import numpy as np
 
-from epistemic_calibration.parameters import check_bounds
+from epistemic_calibration.parameters import check_ranges
 
 if TYPE_CHECKING:
     from epistemic_calibration.latents._neighbors import Neighbors
@@ -121,7 +121,7 @@ class Method(ABC):
             value = getattr(self, name)
             if value not in choices:
                 raise ValueError(f"{name}={value!r} must be {' or '.join(map(repr, choices))}")
-        check_bounds(self)
+        check_ranges(self)
 
     @abstractmethod
     def fit(self, X: np.ndarray, y: np.ndarray) -> Self:

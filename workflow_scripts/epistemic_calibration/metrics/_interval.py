@@ -109,3 +109,22 @@ def chi_square_quantile(probability: float, skewness: float) -> float:
         return float(ndtri(probability))
     shape = 4 / min(skewness, math.sqrt(8)) ** 2
     return float((gammaincinv(shape, probability) - shape) / math.sqrt(shape))
+
+
+def wilson_interval(
+    frequency: np.ndarray | float, n: np.ndarray | float, level: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return Wilson's interval of frequencies among n, which need not be whole.
+
+    Examples
+    --------
+    >>> low, high = wilson_interval(0.5, 100, 0.95)
+    >>> round(float(low), 3), round(float(high), 3)
+    (0.404, 0.596)
+    """
+    from scipy.stats import norm
+
+    z2 = norm.ppf(0.5 + level / 2) ** 2
+    centre = (frequency + z2 / (2 * n)) / (1 + z2 / n)
+    half = np.sqrt(z2 * (frequency * (1 - frequency) / n + z2 / (4 * n**2))) / (1 + z2 / n)
+    return np.minimum(centre - half, frequency), np.maximum(centre + half, frequency)

@@ -11,7 +11,7 @@ import numpy as np
 from epistemic_calibration.report._groups import letters
 from epistemic_calibration.report.results import DatasetResults
 from epistemic_calibration.report.tables._table import MISSING, Table
-from epistemic_calibration.scoring._resamples import LEVEL
+from epistemic_calibration.scores._resamples import LEVEL
 
 if TYPE_CHECKING:
     import pandas as pd

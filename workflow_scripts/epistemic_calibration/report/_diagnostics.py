@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from epistemic_calibration._evaluation_plot import wilson_interval
+from epistemic_calibration.metrics._interval import wilson_interval
 from epistemic_calibration.metrics._means import mean_of_groups
 from epistemic_calibration.metrics.binning import equal_width_bins
 from epistemic_calibration.metrics.corrected import form_of

@@ -5,6 +5,6 @@ from __future__ import annotations
 
 def metric_label(metric: str) -> str:
     """Return the label of a metric, or its name with spaces if it is not registered."""
-    from epistemic_calibration.scoring import METRICS
+    from epistemic_calibration.scores import METRICS
 
     return METRICS[metric].label if metric in METRICS else metric.replace("_", " ")

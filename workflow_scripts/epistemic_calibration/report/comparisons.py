@@ -143,7 +143,7 @@ def comparisons_table(results: DatasetResults, *, level: float = 0.05) -> Table:
     """
     import pandas as pd
 
-    from epistemic_calibration.scoring import table_metrics
+    from epistemic_calibration.scores import table_metrics
 
     differences = results.differences
     means = results.of_tasks.groupby(["metric", "method"])["value"].mean()

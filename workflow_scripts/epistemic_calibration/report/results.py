@@ -77,7 +77,7 @@ def all_tasks_scores(scores: pd.DataFrame, dataset: str) -> pd.DataFrame:
 
 
 def _limits_over_trainings(runs: pd.DataFrame) -> Iterator[tuple[str, float]]:
-    from epistemic_calibration.scoring import METRICS
+    from epistemic_calibration.scores import METRICS
 
     level = runs[LEVEL_OF_INTERVALS].iloc[0] if LEVEL_OF_INTERVALS in runs else 0.95
     for name in runs:

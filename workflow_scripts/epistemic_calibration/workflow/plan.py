@@ -24,7 +24,7 @@ from epistemic_calibration.files import write_text
 from epistemic_calibration.latents import load_encoder
 from epistemic_calibration.methods import method_path, user_file
 from epistemic_calibration.paper.toy import load_experiment
-from epistemic_calibration.scoring._resamples import adequate_resamples
+from epistemic_calibration.scores._resamples import adequate_resamples
 from epistemic_calibration.workflow.config import Config, MethodEntry
 from epistemic_calibration.workflow.provenance import (
     fingerprint,

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from pandas import DataFrame
 
-    from epistemic_calibration.paper.toy_drawing import Canvas
+    from epistemic_calibration.paper.toy._drawing import Canvas
 
 #: Settings that several experiments share, with bounds as of `parameters.parameter`.
 TrainingSetSize = Annotated[int, {"ge": 2, "description": "training points"}]
@@ -165,7 +165,7 @@ class Experiment:
         annotations must be valid at run time.
     plot : callable
         Gets the table, methods and seeds joined, and a
-        `epistemic_calibration.paper.toy_drawing.Canvas`; returns the figure.
+        `epistemic_calibration.paper.toy._drawing.Canvas`; returns the figure.
     methods : bool
         Whether the experiment is run with methods of the benchmark.
     controls : tuple of str

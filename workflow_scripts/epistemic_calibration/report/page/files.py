@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from epistemic_calibration._evaluation_plot import size_curve
 from epistemic_calibration.evaluation import evaluate
+from epistemic_calibration.evaluation._plot import size_curve
 from epistemic_calibration.metrics import Sample
 from epistemic_calibration.metrics.ranking import errors_and_doubt
 from epistemic_calibration.report._diagnostics import reliability, risk_coverage, top_bins
@@ -66,8 +66,7 @@ def files_page(
         if "tece_corrected" in {row["metric"] for row in found}:
             samples = e._inputs.tasks()
             labels, predictions[name] = [s.y for s in samples], [[s.mean for s in samples]]
-            nested = {"n_bins": e.n_bins, "binning": "nested", "random_state": random_state}
-            bins[name] = [[s.bins(**nested) for s in samples]]
+            bins[name] = [[e._inputs.nested_bins(s, e.n_bins) for s in samples]]
             diagnostics[name] = _diagnosed(e, samples, bins[name][0], tasks)
             if e.reported_error is not None:
                 found += _curve(e)

@@ -16,26 +16,26 @@ from epistemic_calibration.report.tables._table import (
     mean_sd,
     missing_notes,
 )
-from epistemic_calibration.scoring._resamples import LEVEL, resamples_needed
+from epistemic_calibration.scores._resamples import LEVEL, resamples_needed
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from epistemic_calibration.report.results import DatasetResults
-    from epistemic_calibration.scoring import Metric
+    from epistemic_calibration.scores import Metric
 
 
 def ranked_table(
     results: DatasetResults, *, table: str, caption: str, notes: Sequence[str]
 ) -> Table:
-    """Return one row per method with the metrics of a table of ``scoring.TABLE_METRICS``.
+    """Return one row per method with the metrics of a table of ``scores.TABLE_METRICS``.
 
     Rows are by increasing mean EECE, methods without one last; controls stand where they fall and
     have no rank. ``cells`` is as returned by `method_cells`.
     """
     import pandas as pd
 
-    from epistemic_calibration.scoring import table_metrics
+    from epistemic_calibration.scores import table_metrics
 
     chosen, methods = results.of_tasks, results.methods
     means = chosen[chosen["metric"] == "eece"].groupby("method")["value"].mean()
@@ -144,7 +144,7 @@ def coarse_p_values(results: DatasetResults, *names: str) -> Iterator[str]:
 
 def _too_few_for(tests: pd.DataFrame, name: str, n_resamples: int | None) -> int:
     """Return the number of tests of a seed if none of them can be rejected, else 0."""
-    from epistemic_calibration.scoring import METRICS
+    from epistemic_calibration.scores import METRICS
 
     if n_resamples is None or tests.empty or not (name in METRICS and METRICS[name].is_p_value):
         return 0

@@ -45,7 +45,7 @@ def make(results: DatasetResults, *, decimals: int = 2) -> Table:
     """
     import pandas as pd
 
-    from epistemic_calibration.scoring import table_metrics
+    from epistemic_calibration.scores import table_metrics
 
     chosen, columns = results.of_tasks, results.order
     metrics = [m for m in table_metrics("paper") if m.name in _PUBLISHED or m.name in results.found]

@@ -78,7 +78,7 @@ def make(results: DatasetResults) -> Table:
 
 
 def _estimates(together: pd.DataFrame) -> Iterator[tuple[str, list[str]]]:
-    from epistemic_calibration.scoring import METRICS
+    from epistemic_calibration.scores import METRICS
 
     for name in (n for n in _ESTIMATES if n in together):
         cells = intervals(together, [name, f"{name}_low", f"{name}_high"], METRICS[name].digits)
@@ -86,7 +86,7 @@ def _estimates(together: pd.DataFrame) -> Iterator[tuple[str, list[str]]]:
 
 
 def _bounds(together: pd.DataFrame) -> Iterator[tuple[str, list[str]]]:
-    from epistemic_calibration.scoring import METRICS
+    from epistemic_calibration.scores import METRICS
 
     for name in (n for n in ("brier_of_mean", "brier_above_best") if n in together):
         digits = METRICS[name].digits

@@ -42,7 +42,7 @@ def make(results: DatasetResults) -> Table:
         ``..._at_most``. ``group`` is of methods, ``group_of_these_trainings`` of the trainings
         of the run.
     """
-    from epistemic_calibration.scoring import METRICS, table_metrics
+    from epistemic_calibration.scores import METRICS, table_metrics
 
     metrics = [m for m in table_metrics("summary") if m.name in results.found]
     metrics += [METRICS[name] for name in _FURTHER if name in results.found]

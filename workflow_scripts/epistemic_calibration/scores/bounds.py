@@ -12,7 +12,7 @@ import numpy as np
 
 from epistemic_calibration import metrics
 from epistemic_calibration.metrics.one_label import curve_of_bounds
-from epistemic_calibration.scoring.base import (
+from epistemic_calibration.scores.base import (
     DIFFERENCE,
     POSITIVE,
     SHARE,

@@ -12,7 +12,7 @@ import textwrap
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from epistemic_calibration._estimates import ECE_N_BINS, LEAST_SAMPLES
+from epistemic_calibration.evaluation._estimates import ECE_N_BINS, LEAST_SAMPLES
 from epistemic_calibration.metrics.law_test import MIN_MEMBERS
 
 if TYPE_CHECKING:

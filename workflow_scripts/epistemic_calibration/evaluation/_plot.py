@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from epistemic_calibration._estimates import wilson_interval
 from epistemic_calibration.metrics import SecondOrderCurve
+from epistemic_calibration.metrics._interval import wilson_interval
 from epistemic_calibration.metrics._label_counts import label_moments
 from epistemic_calibration.metrics.binning import quantile_bins
 from epistemic_calibration.metrics.error_curve import (
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from epistemic_calibration._estimates import Evaluated
     from epistemic_calibration.evaluation import Evaluation
+    from epistemic_calibration.evaluation._estimates import Evaluated
 
 COLOR, SECOND_COLOR = "#332288", "#117733"
 #: A curve has no more points than a figure shows.
@@ -155,7 +155,7 @@ def size_curve(e: Evaluation, inputs: Evaluated) -> SecondOrderCurve:
     With one label per input ``error`` is the Brier score, and the error lies from ``ci_low``, what
     the mean residual of the inputs of a quantile shows, to ``ci_high``.
     """
-    tasks, groups = inputs.tasks(), inputs.clusters
+    tasks, groups = inputs.tasks(), inputs.units
     if e.second_order is not None:
         n_labels = inputs.counts.sum(axis=1)
         kept, asked = np.flatnonzero(n_labels >= 2), []

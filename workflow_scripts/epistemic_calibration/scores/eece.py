@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from epistemic_calibration import metrics
-from epistemic_calibration.scoring.base import POSITIVE, SHARE, Inputs, Metric, Row
+from epistemic_calibration.scores.base import POSITIVE, SHARE, Inputs, Metric, Row
 
 METRICS = (
     Metric("eece", "EECE", 4, POSITIVE),

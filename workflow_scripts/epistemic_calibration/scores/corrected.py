@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from epistemic_calibration import metrics
-from epistemic_calibration.scoring.base import (
+from epistemic_calibration.scores.base import (
     DIFFERENCE,
     POSITIVE,
     SHARE,

@@ -14,18 +14,18 @@ import numpy as np
 
 from epistemic_calibration.metrics import Sample
 from epistemic_calibration.metrics.error_curve import halves_of_uncertainty
-from epistemic_calibration.scoring import (
+from epistemic_calibration.scores import (
     bounds,
+    calibration_tests,
     corrected,
     counts,
     eece,
     first_order,
-    hypothesis_tests,
     ranking,
     recalibration,
     second_order,
 )
-from epistemic_calibration.scoring.base import Inputs, Metric, Row
+from epistemic_calibration.scores.base import Inputs, Metric, Row
 
 __all__ = [
     "METRICS",
@@ -41,7 +41,7 @@ _FAMILIES = (
     first_order,
     eece,
     corrected,
-    hypothesis_tests,
+    calibration_tests,
     recalibration,
     second_order,
     counts,

@@ -15,6 +15,7 @@ from epistemic_calibration.metrics import CorrectedError, EECEParts, Estimate, S
 from epistemic_calibration.metrics._classes import ClassSample
 from epistemic_calibration.metrics._classwise import worst_class
 from epistemic_calibration.metrics._groups import distinct_inputs, nested_bins_of_groups
+from epistemic_calibration.metrics._interval import wilson_interval
 from epistemic_calibration.metrics._label_counts import label_moments
 from epistemic_calibration.metrics._means import mean_of_groups, ratio_of_means
 from epistemic_calibration.metrics._validation import check_positive_integer
@@ -94,13 +95,13 @@ class Evaluated:
         return self.prediction is not self.sample.mean
 
     @property
-    def clusters(self) -> np.ndarray:
+    def units(self) -> np.ndarray:
         return np.arange(len(self.sample.y)) if self.groups is None else self.groups
 
     @property
     def n_units(self) -> int:
         """Number of what is independent of each other: groups, or inputs."""
-        return int(self.clusters.max()) + 1
+        return int(self.units.max()) + 1
 
     @property
     def n_distinct(self) -> int:
@@ -138,7 +139,7 @@ class Evaluated:
         if self.counts is None or not self.reports:
             return False
         kept = self.counts.sum(axis=1) >= 2
-        return len(np.unique(self.clusters[kept])) >= LEAST_SAMPLES
+        return len(np.unique(self.units[kept])) >= LEAST_SAMPLES
 
     def tasks(self) -> list[Sample]:
         """Return the task, or one for each class against all others."""
@@ -316,7 +317,7 @@ def _of_uncertainty(
     if inputs.reports:
         reported = result["reported_error"] = _mean(said, level, groups)
         if inputs.n_units >= LEAST_SAMPLES:
-            least = ratio_of_means(said, losses, inputs.clusters, level, least=0.0).ci_low
+            least = ratio_of_means(said, losses, inputs.units, level, least=0.0).ci_low
             # TECE is of another predictor than that whose error is bounded.
             at_least = 0.0 if inputs.has_own_prediction else found["tece"].ci_low
             most = reported.ci_high / at_least if at_least > 0 else math.inf
@@ -351,7 +352,7 @@ def _controls(inputs: Evaluated) -> dict[str, dict[str, Estimate]]:
         errors,
         said,
         means,
-        np.unique(inputs.clusters[kept], return_inverse=True)[1],
+        np.unique(inputs.units[kept], return_inverse=True)[1],
         random_state=inputs.random_state,
         confidence_level=inputs.level,
     )
@@ -402,25 +403,6 @@ def _accuracy(right: np.ndarray, level: float, groups: np.ndarray | None) -> Est
         n = int(groups.max()) + 1
     low, high = wilson_interval(value, n, level)
     return Estimate(value, math.sqrt(value * (1 - value) / n), float(low), float(high), level)
-
-
-def wilson_interval(
-    frequency: np.ndarray | float, n: np.ndarray | float, level: float
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return Wilson's interval of frequencies among n, which need not be whole.
-
-    Examples
-    --------
-    >>> low, high = wilson_interval(0.5, 100, 0.95)
-    >>> round(float(low), 3), round(float(high), 3)
-    (0.404, 0.596)
-    """
-    from scipy.stats import norm
-
-    z2 = norm.ppf(0.5 + level / 2) ** 2
-    centre = (frequency + z2 / (2 * n)) / (1 + z2 / n)
-    half = np.sqrt(z2 * (frequency * (1 - frequency) / n + z2 / (4 * n**2))) / (1 + z2 / n)
-    return np.minimum(centre - half, frequency), np.maximum(centre + half, frequency)
 
 
 def _warnings(inputs: Evaluated, found: dict[str, Any]) -> list[str]:

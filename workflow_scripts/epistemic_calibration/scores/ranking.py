@@ -12,7 +12,7 @@ from epistemic_calibration.metrics import ErrorRanking, Estimate
 from epistemic_calibration.metrics._label_counts import label_moments, squared_error
 from epistemic_calibration.metrics.controls import CONTROLS, control_estimates
 from epistemic_calibration.metrics.ranking import errors_and_doubt, rank_errors
-from epistemic_calibration.scoring.base import (
+from epistemic_calibration.scores.base import (
     ANY,
     DIFFERENCE,
     POSITIVE,

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from epistemic_calibration import metrics
-from epistemic_calibration.scoring.base import DIFFERENCE, POSITIVE, Inputs, Metric, Row
+from epistemic_calibration.scores.base import DIFFERENCE, POSITIVE, Inputs, Metric, Row
 
 METRICS = tuple(
     Metric(f"{name}_{when}_recalibration", f"{label} {when} recalibration", digits, range_)

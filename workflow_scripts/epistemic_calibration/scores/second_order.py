@@ -20,7 +20,7 @@ from epistemic_calibration.metrics.label_order import (
 from epistemic_calibration.metrics.law_error import LawError
 from epistemic_calibration.metrics.law_test import can_reject
 from epistemic_calibration.metrics.second_order import summarize
-from epistemic_calibration.scoring.base import (
+from epistemic_calibration.scores.base import (
     DIFFERENCE,
     POSITIVE,
     SHARE,

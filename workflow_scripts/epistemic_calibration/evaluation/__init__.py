@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from epistemic_calibration import _estimates
+from epistemic_calibration.evaluation import _estimates
 from epistemic_calibration.metrics import (
     CorrectedError,
     EECEParts,
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-    from epistemic_calibration._slices import Slices
+    from epistemic_calibration.evaluation._slices import Slices
     from epistemic_calibration.predictions._intake import Given
 
 _SECOND_ORDER = {
@@ -166,7 +166,7 @@ class Evaluation:
     _inputs: _estimates.Evaluated = field(repr=False)
 
     def __repr__(self) -> str:
-        from epistemic_calibration._evaluation_text import summary
+        from epistemic_calibration.evaluation._text import summary
 
         return summary(self)
 
@@ -182,7 +182,7 @@ class Evaluation:
     @property
     def judgement(self) -> dict[str, str]:
         """Plain sentences on the ``mean``, and on ``size`` and ``ranking`` of the uncertainty."""
-        from epistemic_calibration._evaluation_text import on_mean, on_ranking, on_size
+        from epistemic_calibration.evaluation._text import on_mean, on_ranking, on_size
 
         return {"mean": on_mean(self), "size": on_size(self), "ranking": on_ranking(self)}
 
@@ -244,7 +244,7 @@ class Evaluation:
         ModuleNotFoundError
             If matplotlib is not installed.
         """
-        from epistemic_calibration._evaluation_plot import draw
+        from epistemic_calibration.evaluation._plot import draw
 
         return draw(self, self._inputs, path)
 
@@ -421,7 +421,7 @@ metrics.second_order_error, metrics.error_ranking : the estimates one by one.
         "random_state": random_state,
     }
     if by is not None:
-        from epistemic_calibration._slices import evaluate_by
+        from epistemic_calibration.evaluation._slices import evaluate_by
 
         return evaluate_by(inputs, by, **settings)
     return evaluate_inputs(inputs, **settings)

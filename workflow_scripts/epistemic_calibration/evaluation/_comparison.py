@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 
 from epistemic_calibration import metrics
-from epistemic_calibration._estimates import LEAST_SAMPLES
-from epistemic_calibration._evaluation_text import (
+from epistemic_calibration.evaluation import Evaluation, plain
+from epistemic_calibration.evaluation._estimates import LEAST_SAMPLES
+from epistemic_calibration.evaluation._text import (
     decimals,
     in_points,
     inputs_of,
@@ -22,7 +23,6 @@ from epistemic_calibration._evaluation_text import (
     shown,
     width,
 )
-from epistemic_calibration.evaluation import Evaluation, plain
 from epistemic_calibration.metrics import ErrorDifference, Estimate
 from epistemic_calibration.metrics._means import mean_of_groups
 from epistemic_calibration.metrics.ranking import difference_kept, errors_and_doubt
@@ -196,7 +196,7 @@ def compare(evaluations: Mapping[str, Evaluation]) -> Comparison:
         both = [evaluations[name] for name in pair]
         pairs[pair] = Pair(
             calibration=differences[pair],
-            brier=mean_of_groups(np.subtract(*map(_losses, both)), a._inputs.clusters, level),
+            brier=mean_of_groups(np.subtract(*map(_losses, both)), a._inputs.units, level),
             kept_error_90=_kept_difference(*both),
         )
     return Comparison(dict(evaluations), pairs)
@@ -208,7 +208,7 @@ def _kept_difference(a: Evaluation, b: Evaluation) -> Estimate | None:
     ranked = [
         (errors_and_doubt(i.sample, i.prediction)[0], i.ranking_key) for i in (a._inputs, b._inputs)
     ]
-    return difference_kept(*ranked, a._inputs.clusters, a.confidence_level)
+    return difference_kept(*ranked, a._inputs.units, a.confidence_level)
 
 
 def _losses(e: Evaluation) -> np.ndarray:
@@ -235,7 +235,7 @@ def _check_alike(first: str, a: Evaluation, name: str, b: Evaluation) -> None:
             f"same inputs in the same order"
         )
     # Both are numbered in the order of their values, which may differ.
-    both = np.stack([a._inputs.clusters, b._inputs.clusters])
+    both = np.stack([a._inputs.units, b._inputs.units])
     together = len(np.unique(both, axis=1).T)
     if any(len(np.unique(labels)) != together for labels in both):
         raise ValueError(f"{first} and {name} differ in which inputs are of one group")

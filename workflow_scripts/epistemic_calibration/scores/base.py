@@ -1,7 +1,7 @@
 """What the families of scores share: a metric's description, a row, and what is scored.
 
 A family is one file of this folder. It has ``METRICS``, the descriptions of its metrics, and
-``rows(inputs)``, which yields a `Row` for each of them; `scoring` lists the families, and says
+``rows(inputs)``, which yields a `Row` for each of them; `scores` lists the families, and says
 which have estimates of all tasks of a data set, or of all methods, together.
 """
 

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from sklearn.model_selection import train_test_split
 
-from epistemic_calibration import metrics, scoring
-from epistemic_calibration.scoring import (
+from epistemic_calibration import metrics
+from epistemic_calibration import scores as of_metrics
+from epistemic_calibration.scores import (
     METRICS,
     Scorer,
     bounds,
@@ -427,7 +428,7 @@ def test_rows_of_all_tasks_are_those_of_a_direct_call():
 
 @pytest.mark.fault
 def test_a_row_that_nothing_describes_is_an_error(monkeypatch):
-    new = SimpleNamespace(rows=lambda inputs: [scoring.Row("forgotten", 0.5)])
-    monkeypatch.setattr(scoring, "_FAMILIES", (new,))
+    new = SimpleNamespace(rows=lambda inputs: [of_metrics.Row("forgotten", 0.5)])
+    monkeypatch.setattr(of_metrics, "_FAMILIES", (new,))
     with pytest.raises(ValueError, match="no family of scores describes 'forgotten'"):
         list(Scorer(arrays(), SETTINGS).rows())

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from epistemic_calibration.scoring.base import POSITIVE, Inputs, Metric, Row
+from epistemic_calibration.scores.base import POSITIVE, Inputs, Metric, Row
 
 METRICS = (
     Metric("n_samples", "Test inputs", 0, POSITIVE),
