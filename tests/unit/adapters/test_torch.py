@@ -150,12 +150,13 @@ def test_dropout_inside_of_layers_is_reached():
 class Variational(nn.Module):
     """Weights drawn anew in each pass, whatever the mode, as in bayesian-torch."""
 
-    def __init__(self):
+    def __init__(self, noise=0.3):
         super().__init__()
+        self.noise = noise
         self.mu = nn.Parameter(torch.linspace(-0.5, 0.5, 12).reshape(2, 6))
 
     def forward(self, x):
-        return x @ (self.mu + 0.3 * torch.randn_like(self.mu)).T
+        return x @ (self.mu + self.noise * torch.randn_like(self.mu)).T
 
 
 class FairseqDropout(nn.Module):
@@ -285,7 +286,11 @@ def test_dropout_of_keras_is_told_to_drop_and_its_state_given_back():
         (Wrapped(lambda z: {"scores": z}), {}, "returns neither a tensor of logits"),
         (Wrapped(torch.sigmoid), {"outputs": "logits"}, r"all outputs of Wrapped lie in \[0, 1\]"),
         ([network(), network()], {}, "all 2 hypotheses of the list of 2 models are equal"),
-        ([Variational(), Variational()], {}, "module 0 of the list draws in evaluation mode, too"),
+        (
+            [Variational(1e-3), Variational()],
+            {},
+            "module 0 of the list draws in evaluation mode, too",
+        ),
         (Wrapped(lambda z: z[:, :, None]), {}, r"returns shape \(40, 3, 1\) for 40 inputs"),
         (Wrapped(lambda z: z * torch.nan), {}, "outputs that are NaN"),
         (Wrapped(torch.sigmoid), {}, "do not add up to 1 over the 3 classes"),

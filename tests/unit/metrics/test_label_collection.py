@@ -2,6 +2,7 @@ import warnings
 
 import numpy as np
 import pytest
+from scipy.stats import combine_pvalues
 
 from epistemic_calibration import evaluate, metrics
 from epistemic_calibration.metrics.label_collection import (
@@ -84,6 +85,21 @@ def test_p_value_of_too_many_by_hand():
     ways = {6: 2**6 / 720, 4: 2**4 / 24, 2: 2**2 / 2 / 4, 0: 1 / 36}
     assert _p_of_too_many(np.array([0, 6, 0]), 2, 1) == pytest.approx(ways[6] / sum(ways.values()))
     assert _p_of_too_many(np.array([3, 0, 3]), 2, 1) == pytest.approx(1)
+
+
+def test_p_values_of_both_ends_are_joined_by_fishers_method():
+    rng = np.random.default_rng(0)
+    told = []
+    for _ in range(300):
+        counts = np.concatenate([rng.integers(0, 8, 1), 4 * [60], rng.integers(0, 8, 1)])
+        counts[[1, 4]] = rng.integers(30, 60, 2)
+        p = [_p_of_too_many(counts, 5, s) for s in range(1, 5)]
+        p.append(combine_pvalues([p[0], p[3]]).pvalue)
+        positive = np.repeat(np.arange(6), counts)
+        found = stopping_fault(positive, np.full(len(positive), 5)) is not None
+        assert found == (min(p) * 5 <= 0.001)
+        told.append(found)
+    assert 50 < sum(told) < 250
 
 
 @pytest.mark.parametrize("by", ["p*", "spread"])

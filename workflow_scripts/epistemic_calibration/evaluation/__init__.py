@@ -20,6 +20,7 @@ from epistemic_calibration.metrics import (
     ErrorRanking,
     Estimate,
     HypothesisTest,
+    LabelCollectionWarning,
     SecondOrderError,
 )
 from epistemic_calibration.metrics._validation import check_fraction
@@ -47,7 +48,7 @@ _SECOND_ORDER = {
     "aleatoric_uncertainty": "aleatoric",
 }
 _KEPT = ("kept_error_90", "kept_error_80", "kept_error_50")
-_RANKED = (*_KEPT, "aurc", "excess_aurc", "augrc", "excess_augrc", "auroc_of_errors")
+_RANKED = (*_KEPT, "aurc", "augrc", "auroc_of_errors")
 # Squared errors of a probability, which are read in points.
 _SQUARED = re.compile(
     r"brier|tece_.*|.*_noise_floor|mean_miscalibration|epistemic_dependence|eece_calibration|"
@@ -298,7 +299,7 @@ def _of_ranking(ranking: ErrorRanking | None, *, squared: bool = False) -> dict[
         order = getattr(ranking, suffix[1:] or "by_uncertainty")
         for name in _RANKED:
             value = getattr(order, name)
-            if not _is_told(value) or (suffix == "_difference" and name.startswith("excess")):
+            if not _is_told(value):
                 continue
             if squared:
                 kept = name in _KEPT
@@ -442,7 +443,10 @@ def evaluate_inputs(
         level=check_fraction(confidence_level, name="confidence_level"),
         random_state=random_state,
     )
-    found = _estimates.estimates(evaluated, inputs.class_names, n_bins)
+    with warnings.catch_warnings():
+        # Those of the estimates are in what is found.
+        warnings.simplefilter("ignore", LabelCollectionWarning)
+        found = _estimates.estimates(evaluated, inputs.class_names, n_bins)
     found["warnings"] = (*inputs.doubts, *found["warnings"])
     return Evaluation(
         n_samples=len(inputs.y_true),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import warnings
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +15,7 @@ from epistemic_calibration.metrics._classes import ClassSample
 from epistemic_calibration.metrics._classwise import worst_class
 from epistemic_calibration.metrics._groups import distinct_inputs, nested_bins_of_groups
 from epistemic_calibration.metrics._interval import wilson_interval
-from epistemic_calibration.metrics._label_counts import label_moments
+from epistemic_calibration.metrics._label_counts import label_moments, squared_error
 from epistemic_calibration.metrics._means import mean_of_groups, ratio_of_means
 from epistemic_calibration.metrics._validation import check_positive_integer
 from epistemic_calibration.metrics.controls import control_estimates
@@ -290,20 +289,15 @@ def _second_order(
     seed = {"random_state": inputs.random_state}
     options = {"n_bins": n_bins, "confidence_level": inputs.level, "groups": inputs.groups}
     options |= law | seed
-    with warnings.catch_warnings():
-        # Among the warnings below.
-        warnings.simplefilter("ignore", metrics.LabelCollectionWarning)
-        if inputs.several:
-            second = metrics.classwise_second_order_error(counts, sample.hypotheses, **options)
-            of_classes = dict(zip(names, second.classes, strict=True))
-            return {"second_order": second.mean, "second_order_of_classes": of_classes}
-        given = counts[:, 1], counts.sum(axis=1), sample.hypotheses
-        second = metrics.second_order_error(
-            *given, epistemic_uncertainty=sample.reported, **options
-        )
-        testable = can_reject(sample.hypotheses.shape[1], **law)
-        if sample.reported is None and inputs.groups is None and testable:
-            tests["second_order"] = metrics.second_order_test(*given, **law, **seed)
+    if inputs.several:
+        second = metrics.classwise_second_order_error(counts, sample.hypotheses, **options)
+        of_classes = dict(zip(names, second.classes, strict=True))
+        return {"second_order": second.mean, "second_order_of_classes": of_classes}
+    given = counts[:, 1], counts.sum(axis=1), sample.hypotheses
+    second = metrics.second_order_error(*given, epistemic_uncertainty=sample.reported, **options)
+    testable = can_reject(sample.hypotheses.shape[1], **law)
+    if sample.reported is None and inputs.groups is None and testable:
+        tests["second_order"] = metrics.second_order_test(*given, **law, **seed)
     return {"second_order": second}
 
 
@@ -345,7 +339,7 @@ def _controls(inputs: Evaluated) -> dict[str, dict[str, Estimate]]:
     ):
         first, second, kept = label_moments(positive, inputs.counts.sum(axis=1))
         mean = task.mean[kept]
-        errors.append((first - mean) ** 2 + (second - first**2))
+        errors.append(squared_error(first, second, mean))
         said.append(inputs.factor * variance[kept])
         means.append(mean)
     return control_estimates(

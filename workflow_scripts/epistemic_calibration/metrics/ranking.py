@@ -47,9 +47,6 @@ class RankedErrors:
         Area under the risk–coverage curve, the mean of the error among the first k inputs over
         k, and under the generalised one (Traub et al., 2024), the mean over coverages of the
         errors kept as a share of all inputs. Only differences have intervals.
-    excess_aurc, excess_augrc : float
-        What they are above those of the ideal order, errors last. NaN for squared errors, whose
-        ideal order labels do not show.
     auroc_of_errors : Estimate
         Probability that an error comes after what is right, ½ where the order knows nothing. NaN
         where nothing or everything is wrong, and for squared errors.
@@ -61,8 +58,6 @@ class RankedErrors:
     aurc: Estimate
     augrc: Estimate
     auroc_of_errors: Estimate
-    excess_aurc: float
-    excess_augrc: float
 
 
 @dataclass(frozen=True, repr=False)
@@ -95,9 +90,8 @@ class ErrorRanking:
         orders = self.by_uncertainty, self.by_prediction, self.difference
         for name in (f.name for f in fields(RankedErrors)):
             eu, doubt, apart = (getattr(order, name) for order in orders)
-            if isinstance(apart, Estimate):
-                values = f"{eu.estimate:.3g}, {doubt.estimate:.3g} by prediction"
-                lines.append(f"  {name:<16} {values}; difference {summary_line(apart)}")
+            values = f"{eu.estimate:.3g}, {doubt.estimate:.3g} by prediction"
+            lines.append(f"  {name:<16} {values}; difference {summary_line(apart)}")
         if self.squared is not None:
             lines.append(f"  squared {self.squared!r}".replace("\n", "\n  "))
         return "\n".join(["ErrorRanking(", *lines, ")"])
@@ -361,17 +355,15 @@ def rank_errors(
         summary: Any = _Rare(error, groups, level)
     else:
         summary = _Means(groups, level)
-    ideal = (weights * np.sort(error)).mean(axis=1) if isinstance(summary, _Rare) else None
     apart = by_eu - by_doubt
     return ErrorRanking(
         error=summary.kept(error, 1.0),
-        by_uncertainty=_ranked(summary, orders[0], by_eu, ideal),
-        by_prediction=_ranked(summary, orders[1], by_doubt, ideal),
+        by_uncertainty=_ranked(summary, orders[0], by_eu),
+        by_prediction=_ranked(summary, orders[1], by_doubt),
         difference=RankedErrors(
             *(summary.kept_difference(apart[i], c) for i, c in enumerate(COVERAGES)),
             *(summary.area_difference(apart[i], (own_eu - own_doubt)[i]) for i in (-2, -1)),
             summary.auroc_difference(orders, [by_eu[-1], by_doubt[-1]]),
-            *(math.nan if ideal is None else _mean(apart[i]) for i in (-2, -1)),
         ),
         n_samples=len(error),
         squared=squared,
@@ -394,18 +386,12 @@ def difference_kept(
     return _Rare(wrong, groups, level).kept_difference(a - b, COVERAGES[0])
 
 
-def _ranked(
-    summary: Any, order: _Order, values: np.ndarray, ideal: np.ndarray | None
-) -> RankedErrors:
+def _ranked(summary: Any, order: _Order, values: np.ndarray) -> RankedErrors:
     areas = [_mean(values[i]) for i in (-2, -1)]
-    excess = [math.nan] * 2
-    if ideal is not None:
-        excess = [max(a - float(i), 0.0) for a, i in zip(areas, ideal[-2:], strict=True)]
     return RankedErrors(
         *(summary.kept(values[i], c) for i, c in enumerate(COVERAGES)),
         *(Estimate(a, math.nan, math.nan, math.nan, summary.level) for a in areas),
         summary.auroc(order, values[-1]),
-        *excess,
     )
 
 

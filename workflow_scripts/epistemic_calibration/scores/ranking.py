@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from epistemic_calibration.metrics import ErrorRanking, Estimate
+from epistemic_calibration.metrics import ErrorRanking
 from epistemic_calibration.metrics._label_counts import label_moments, squared_error
 from epistemic_calibration.metrics.controls import CONTROLS, control_estimates
 from epistemic_calibration.metrics.ranking import errors_and_doubt, rank_errors
@@ -30,7 +30,6 @@ _ERRORS = (
     ("kept_error_80", "kept_error_80", "Errors kept at 80 %", 4),
     ("kept_error_50", "kept_error_50", "Errors kept at 50 %", 4),
     ("aurc", "aurc", "AURC", 4),
-    ("excess_aurc", "excess_aurc", "AURC above the ideal order's", 4),
     ("augrc", "augrc", "AUGRC", 4),
     ("auroc_of_errors", "auroc_of_errors", "AUROC of errors", 3),
 )
@@ -139,14 +138,7 @@ def _rows_of(found: ErrorRanking, names: Sequence[tuple]) -> Iterator[Row]:
             getattr(order, attribute)
             for order in (found.by_uncertainty, found.by_prediction, found.difference)
         )
-        yield from _estimate_rows(name, eu, name == "kept_error_90")
-        yield from _estimate_rows(f"{name}_by_prediction", doubt, False)
+        yield from tuple(interval_rows(name, eu))[: 3 if name == "kept_error_90" else 1]
+        yield Row(f"{name}_by_prediction", doubt.estimate)
         if name in _COMPARED:
-            yield from _estimate_rows(f"{name}_difference", apart, True)
-
-
-def _estimate_rows(name: str, value: Estimate | float, with_limits: bool) -> Iterator[Row]:
-    if not isinstance(value, Estimate):
-        yield Row(name, value)
-    else:
-        yield from tuple(interval_rows(name, value))[: 3 if with_limits else 1]
+            yield from interval_rows(f"{name}_difference", apart)
