@@ -44,6 +44,14 @@ def classes(n_classes=3):
     return drawn[:, 0], rows / rows.sum(axis=2, keepdims=True), counts
 
 
+def fine():
+    """Labels that go up and down with mean and spread faster than bins of 20 inputs can see."""
+    rng = np.random.default_rng(2)
+    mean, spread = 0.2 + 0.6 * rng.random(6000), 0.2 * rng.random(6000)
+    p = mean + 0.2 * np.sign(np.sin(60 * mean) * np.sin(100 * spread))
+    return (rng.random(6000) < p).astype(int), np.stack([mean - spread, mean + spread], axis=1)
+
+
 Y, ROWS, POSITIVE = binary()
 CLASSES, CLASS_ROWS, COUNTS = classes()
 GROUPS = np.arange(N) // 3
@@ -54,6 +62,7 @@ EVALUATIONS = {
     "two classes": (Y, ROWS, {}),
     "few inputs": (Y[:40], ROWS[:40], {}),
     "rare positives": (Y * (np.arange(N) % 6 == 0), ROWS / 6, {}),
+    "one error": ((ROWS.mean(axis=1) > 0.5) ^ (np.arange(N) == 7), ROWS, {}),
     "groups": (Y, ROWS, {"groups": GROUPS}),
     "own prediction": (Y, ROWS, {"prediction": np.median(ROWS, axis=1)}),
     "own uncertainty": (Y, ROWS, {"epistemic_uncertainty": 0.7 * ROWS.var(axis=1) + 1e-3}),
@@ -82,6 +91,7 @@ RESULTS = {
         Y, ROWS, epistemic_uncertainty=0.7 * ROWS.var(axis=1) + 1e-3
     ),
     "many bins": lambda: metrics.corrected_epistemic_calibration_error(Y, ROWS, n_bins=80),
+    "fine bins": lambda: metrics.corrected_epistemic_calibration_error(*fine(), n_bins=20),
     "mean of tasks": lambda: metrics.mean_corrected_error(
         [Y, 1 - Y[::-1]],
         [ROWS.mean(axis=1), ROWS[::-1].mean(axis=1)],

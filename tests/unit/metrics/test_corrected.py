@@ -6,6 +6,7 @@ from scipy.special import expit, logit
 from scipy.stats import binom
 
 from epistemic_calibration import metrics
+from epistemic_calibration.metrics import Sample
 from epistemic_calibration.metrics._bins import Bins
 from epistemic_calibration.metrics._groups import GroupedBins
 from epistemic_calibration.metrics._interval import invert
@@ -244,7 +245,7 @@ def test_standard_error_of_the_dependence_is_that_of_the_quadratic_form(n_groups
     groups = None if n_groups is None else rng.integers(0, n_groups, n)
     y = (rng.random(n) < p + np.array([0.2, -0.4, 0.4, -0.1])[fine]).astype(float)
     total, of_mean = (corrected_over_bins(y, p, b, 0.95, groups) for b in (fine, coarse))
-    result = _difference(y, p, coarse, fine, groups, total, of_mean)
+    result = _difference(Sample(y, p[:, None]), coarse, fine, groups, total, of_mean)
     assert result.estimate == total.estimate - of_mean.estimate > 0
 
     units = np.arange(n) if groups is None else groups

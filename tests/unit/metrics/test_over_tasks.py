@@ -123,7 +123,7 @@ def test_wild_bootstrap_agrees_with_the_closed_form():
 def test_tasks_must_fit_together():
     with pytest.raises(ValueError, match="tasks of 2 and of 3"):
         metrics.mean_corrected_error([[0, 1], [0, 1, 1]], [[0.5] * 2, [0.5] * 3], [[0, 0]] * 2)
-    with pytest.raises(ValueError, match="same tasks, got 1, 2 and 1"):
+    with pytest.raises(ValueError, match="predictions has 2 tasks, y_true has 1"):
         metrics.mean_corrected_error([[0, 1]], [[0.5] * 2] * 2, [[0, 0]])
     y, predictions, bins = trainings_of(50, seed=0, sd=0.1)
     with pytest.raises(ValueError, match="the same trainings, got 3 and 5"):

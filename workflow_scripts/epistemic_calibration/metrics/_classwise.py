@@ -13,10 +13,9 @@ from numpy.typing import ArrayLike
 from epistemic_calibration.metrics._classes import ClassSample, check_class_hypotheses
 from epistemic_calibration.metrics._contributions import contributions
 from epistemic_calibration.metrics._groups import distinct_inputs, groups_of_samples
-from epistemic_calibration.metrics._interval import chi_square_quantile, invert, skewness_of
+from epistemic_calibration.metrics._interval import interval
 from epistemic_calibration.metrics._label_counts import label_moments
-from epistemic_calibration.metrics._validation import check_bins
-from epistemic_calibration.metrics.binning import Binning, assign_bins
+from epistemic_calibration.metrics.binning import assign_bins
 from epistemic_calibration.metrics.corrected import (
     CorrectedError,
     corrected_epistemic_calibration_error,
@@ -46,9 +45,7 @@ def classwise_epistemic_calibration_error(
     hypotheses: ArrayLike,
     *,
     n_bins: int = 50,
-    binning: Binning = "nested",
     random_state: int = 0,
-    bins: Sequence[ArrayLike] | None = None,
     groups: ArrayLike | None = None,
     confidence_level: float = 0.95,
     n_resamples: int = 499,
@@ -61,10 +58,8 @@ def classwise_epistemic_calibration_error(
         Classes 0, ..., n_classes − 1.
     hypotheses : array-like of shape (n_samples, n_hypotheses, n_classes)
         Probabilities of the classes, which add up to 1 within 1e-3 and are normalised.
-    n_bins, binning, random_state
+    n_bins, random_state
         Of each class, as in :func:`assign_bins`; the seed is also that of the mean's interval.
-    bins : sequence over classes of array-like of int, shape (n_samples,), optional
-        Bins made before, which must not depend on labels.
     groups, confidence_level
         As in :func:`corrected_epistemic_calibration_error`.
     n_resamples : int >= 2, default 499
@@ -79,8 +74,8 @@ def classwise_epistemic_calibration_error(
     ------
     ValueError
         If labels are not these classes, hypotheses do not have this shape, are not in [0, 1], or
-        do not add up to 1 over the last axis, lengths differ, there are not as many ``bins`` as
-        classes, or as in :func:`corrected_epistemic_calibration_error`.
+        do not add up to 1 over the last axis, lengths differ, or as in
+        :func:`corrected_epistemic_calibration_error`.
 
     References
     ----------
@@ -103,7 +98,12 @@ def classwise_epistemic_calibration_error(
     """
     sample = ClassSample(y_true, hypotheses)
     of_samples = groups_of_samples(groups, len(sample.y))
-    partitions = _bins_of_classes(sample, n_bins, binning, random_state, bins, of_samples)
+    first, copy = distinct_inputs(sample.hypotheses, of_samples)
+    options = {"n_bins": n_bins, "binning": "nested", "random_state": random_state}
+    partitions = [
+        assign_bins(sample.hypotheses[first, :, c], **options)[copy]
+        for c in range(sample.n_classes)
+    ]
     labels = [(sample.y == c).astype(np.intp) for c in range(sample.n_classes)]
     return Classwise(
         mean=mean_corrected_error(
@@ -148,11 +148,7 @@ def worst_class(
     form = form_of(y, mean, labels, None)
     at_zero, (variance, third_cumulant, *_) = form.variance_at_zero, form.calibrated
     slope = (found.standard_error**2 - at_zero) / found.estimate
-    variance, low = max(variance, at_zero), found.ci_low
-    for _ in range(3):
-        skewness = skewness_of(third_cumulant, variance + slope * low)
-        z = chi_square_quantile(0.5 + level / 2, skewness)
-        low = invert(found.estimate, variance, slope, z)[0]
+    low, _ = interval(found.estimate, max(variance, at_zero), slope, level, third_cumulant)
     return dataclasses.replace(found, ci_low=min(low, found.ci_low))
 
 
@@ -164,8 +160,6 @@ def classwise_second_order_error(
     exchangeable: bool = True,
     draws: Draws = "functions",
     n_bins: int = 50,
-    binning: Binning = "nested",
-    bins: Sequence[ArrayLike] | None = None,
     groups: ArrayLike | None = None,
     random_state: int = 0,
     confidence_level: float = 0.95,
@@ -180,8 +174,7 @@ def classwise_second_order_error(
         As in :func:`classwise_epistemic_calibration_error`.
     epistemic_uncertainty : array-like of shape (n_samples, n_classes), optional
         Reported by the method for each class.
-    bins : sequence over classes of array-like of int, shape (n_samples,), optional
-    exchangeable, draws, n_bins, binning, groups, random_state, confidence_level
+    exchangeable, draws, n_bins, groups, random_state, confidence_level
         As in :func:`second_order_error`.
 
     Returns
@@ -193,7 +186,7 @@ def classwise_second_order_error(
     ------
     ValueError
         If ``n_labels`` are not integers >= 0 of this shape, there are not as many uncertainties
-        or bins as classes, or as in :func:`second_order_error` and
+        as classes, or as in :func:`second_order_error` and
         :func:`classwise_epistemic_calibration_error`.
 
     Examples
@@ -226,7 +219,6 @@ def classwise_second_order_error(
                 f"class, got {reported.shape}"
             )
         uncertainty = list(reported.T)
-    _check_number_of_bins(bins, n_classes)
     tasks = [
         contributions(
             label_moments(counts[:, c], counts.sum(axis=1)),
@@ -235,8 +227,6 @@ def classwise_second_order_error(
             exchangeable=exchangeable,
             draws=draws,
             n_bins=n_bins,
-            binning=binning,
-            bins=None if bins is None else bins[c],
             random_state=random_state,
         )
         for c in range(n_classes)
@@ -248,29 +238,3 @@ def classwise_second_order_error(
         mean=summarize(tasks, groups=groups, confidence_level=confidence_level),
         classes=tuple(of_classes),
     )
-
-
-def _bins_of_classes(
-    sample: ClassSample,
-    n_bins: int,
-    binning: Binning,
-    random_state: int,
-    given: Sequence[ArrayLike] | None,
-    groups: np.ndarray | None,
-) -> list[np.ndarray]:
-    _check_number_of_bins(given, sample.n_classes)
-    if given is not None:
-        return [check_bins(labels, n_samples=len(sample.y)) for labels in given]
-    first, copy = distinct_inputs(sample.hypotheses, groups)
-    options = {"n_bins": n_bins, "binning": binning, "random_state": random_state}
-    return [
-        assign_bins(sample.hypotheses[first, :, c], **options)[copy]
-        for c in range(sample.n_classes)
-    ]
-
-
-def _check_number_of_bins(bins: Sequence[ArrayLike] | None, n_classes: int) -> None:
-    if bins is not None and len(bins) != n_classes:
-        raise ValueError(
-            f"bins must have one array for each of {n_classes} classes, got {len(bins)}"
-        )

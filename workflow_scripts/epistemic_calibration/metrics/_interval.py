@@ -24,6 +24,22 @@ def invert(estimate: float, variance_at_zero: float, slope: float, z: float) -> 
     return max(0.0, ends(estimate)[0]), ends(max(estimate, 0.0))[1]
 
 
+def interval(
+    estimate: float, variance_at_zero: float, slope: float, level: float, third_cumulant: float
+) -> tuple[float, float]:
+    """Return the ends of a two-sided interval, of which the lower one allows for skewness."""
+    from scipy.special import ndtri
+
+    z = float(ndtri(0.5 + level / 2))
+    low, high = invert(estimate, variance_at_zero, slope, z)
+    if third_cumulant > 0:
+        for _ in range(3):
+            skewness = skewness_of(third_cumulant, variance_at_zero + slope * low)
+            z = chi_square_quantile(0.5 + level / 2, skewness)
+            low, _ = invert(estimate, variance_at_zero, slope, z)
+    return low, high
+
+
 class Calibrated(NamedTuple):
     """What an estimate would be if the predictions of its samples were calibrated."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numbers
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -78,6 +78,20 @@ def check_positive_integer(value: int, *, name: str, minimum: int = 1) -> int:
     if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < minimum:
         raise ValueError(f"{name} must be an integer >= {minimum}, got {value!r}")
     return int(value)
+
+
+def check_tasks(**arrays: Sequence[ArrayLike] | None) -> int:
+    """Return of how many tasks there are arrays: of the first argument, and of all others given."""
+    (first, of_first), *others = arrays.items()
+    for name, of_tasks in others:
+        if of_tasks is not None and len(of_tasks) != len(of_first):
+            raise ValueError(
+                f"{name} has {len(of_tasks)} tasks, {first} has {len(of_first)}: there must be one "
+                f"array for each task"
+            )
+    if len(of_first) == 0:
+        raise ValueError(f"{first} must have one array for each task, got none")
+    return len(of_first)
 
 
 def check_fraction(value: float, *, name: str) -> float:

@@ -23,9 +23,7 @@ from epistemic_calibration.metrics._groups import (
 )
 from epistemic_calibration.metrics._interval import (
     Calibrated,
-    chi_square_quantile,
-    invert,
-    skewness_of,
+    interval,
     smallest_detectable,
 )
 from epistemic_calibration.metrics._resolution import refined
@@ -239,7 +237,7 @@ def split_epistemic_calibration_error(
     coarse = np.unique(coarse, return_inverse=True)[1]
     of_mean = corrected_over_bins(sample.y, sample.mean, coarse, level, of_samples)
     total = corrected_of_choice(sample, fine, level, n_looked_at, of_samples)
-    dependence = _difference(sample.y, sample.mean, coarse, fine, of_samples, total, of_mean)
+    dependence = _difference(sample, coarse, fine, of_samples, total, of_mean)
     return ErrorSplit(total, of_mean, dependence)
 
 
@@ -380,8 +378,7 @@ class _OfGroups(Form):
 
 
 def _difference(
-    y: np.ndarray,
-    mean: np.ndarray,
+    sample: Sample,
     coarse: np.ndarray,
     fine: np.ndarray,
     groups: np.ndarray | None,
@@ -393,11 +390,12 @@ def _difference(
     It is the form Σ_{i≠k} r_i A r_kᵀ, where A has the share of a pair in its fine bin on the
     diagonal, and takes off that in its coarse bin from all fine bins that share it.
     """
+    y, mean = sample.y, sample.mean
     of_coarse, of_fine = (form_of(y, mean, labels, groups) for labels in (coarse, fine))
     c, f = of_coarse.bins, of_fine.bins
     parent = np.empty(len(f.used), dtype=np.intp)
     parent[fine] = coarse
-    in_fine, in_coarse = np.zeros(len(f.used)), np.zeros(len(c.used))
+    in_fine, in_coarse, noise = (np.zeros(len(b.used)) for b in (f, c, f))
     in_fine[f.used], in_coarse[c.used] = f.w / f.pairs, c.w / c.pairs
     if groups is None:
         change = (in_fine - in_coarse[parent]) ** 2 - in_coarse[parent] ** 2
@@ -408,7 +406,6 @@ def _difference(
             of_parent = np.bincount(parent, noise) ** 2 - np.bincount(parent, own)
             return max(2 * float(change @ (noise**2 - own) + in_coarse**2 @ of_parent), 0.0)
 
-        noise = np.zeros(len(f.used))
         noise[f.used] = of_fine.noise
         variance_at_zero = variance_of(of_fine.noise, f.n * f.s2**2)
         calibrated = of_fine.calibrated._replace(
@@ -421,21 +418,18 @@ def _difference(
         # What lies in a fine bin of one group counts in the coarse one only.
         alone, errors = ~f.used[fine], np.zeros(len(c.used))
         errors[c.used] = c.error
-        rest = (y - mean - errors[coarse])[alone]
-        sums += group_sums(rest, fine[alone], groups[alone], *shape)
+        rest = y - mean - errors[coarse]
+        sums += group_sums(rest[alone], fine[alone], groups[alone], *shape)
         products = (sums.T @ sums).toarray()
         noise, scaled = np.diag(products), products @ form
         own = np.asarray((sums @ form * sums.toarray()).sum(axis=1)).ravel()
         variance_at_zero = max(2 * float(np.sum(scaled * scaled.T) - own @ own), 0.0)
-        calibrated = of_fine.calibrated._replace(
-            variance=variance_at_zero,
-            third_cumulant=8 * float(np.sum((scaled @ scaled) * scaled.T)),
-        )
+        third = 8 * float(np.sum((scaled @ scaled) * scaled.T))
+        calibrated = of_fine.calibrated._replace(variance=variance_at_zero, third_cumulant=third)
     position = (np.cumsum(c.used) - 1)[parent[f.used]]
-    of_parent = np.bincount(parent, weights=noise, minlength=len(c.used))[c.used] / c.n**2
-    share = f.n / c.n[position]
+    of_parent = np.bincount(parent, noise, len(c.used))[c.used] / c.n**2
     deviation = f.error - c.error[position]
-    expected = noise[f.used] / f.n**2 * (1 - 2 * share) + of_parent[position]
+    expected = noise[f.used] / f.n**2 * (1 - 2 * f.n / c.n[position]) + of_parent[position]
     level = total.confidence_level
     return result_of_form(
         estimate=total.estimate - of_mean.estimate,
@@ -464,15 +458,7 @@ def result_of_form(
     third_cumulant: float = 0.0,
 ) -> CorrectedError:
     """Return the result, whose lower end allows for the skewness of the estimate where given."""
-    from scipy.stats import norm
-
-    z = norm.ppf(0.5 + level / 2)
-    ci_low, ci_high = invert(estimate, variance_at_zero, slope, z)
-    if third_cumulant > 0:
-        for _ in range(3):
-            skewness = skewness_of(third_cumulant, variance_at_zero + slope * ci_low)
-            z = chi_square_quantile(0.5 + level / 2, skewness)
-            ci_low, _ = invert(estimate, variance_at_zero, slope, z)
+    ci_low, ci_high = interval(estimate, variance_at_zero, slope, level, third_cumulant)
     return CorrectedError(
         estimate=estimate,
         standard_error=float(np.sqrt(variance_at_zero + slope * max(estimate, 0.0))),

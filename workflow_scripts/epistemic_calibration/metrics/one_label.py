@@ -23,6 +23,7 @@ from epistemic_calibration.metrics._validation import (
     check_labels,
     check_positive_integer,
     check_probabilities,
+    check_tasks,
     check_uncertainty,
 )
 from epistemic_calibration.metrics.error_curve import Asked, SecondOrderCurve, curve
@@ -177,16 +178,12 @@ def mean_bounds_from_one_label(
     True
     """
     level = check_fraction(confidence_level, name="confidence_level")
-    n_tasks = len(y_true)
-    for name, values in (
-        ("prediction", prediction),
-        ("reference", reference),
-        ("epistemic_uncertainty", epistemic_uncertainty),
-    ):
-        if values is not None and len(values) != n_tasks:
-            raise ValueError(f"{name} has {len(values)} tasks, y_true has {n_tasks}")
-    if n_tasks == 0:
-        raise ValueError("y_true must have one array for each task, got none")
+    check_tasks(
+        y_true=y_true,
+        prediction=prediction,
+        reference=reference,
+        epistemic_uncertainty=epistemic_uncertainty,
+    )
     labels = [check_labels(y) for y in y_true]
     n_samples = len(labels[0])
     for y in labels:

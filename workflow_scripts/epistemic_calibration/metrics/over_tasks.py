@@ -24,6 +24,7 @@ from epistemic_calibration.metrics._validation import (
     check_labels,
     check_positive_integer,
     check_probabilities,
+    check_tasks,
 )
 from epistemic_calibration.metrics.corrected import CorrectedError, form_of
 
@@ -337,11 +338,7 @@ def _check_trainings(
 def _check_tasks(
     y_true: Sequence[ArrayLike], predictions: Sequence[ArrayLike], bins: Sequence[ArrayLike]
 ) -> list[_Task]:
-    if not len(y_true) == len(predictions) == len(bins) > 0:
-        raise ValueError(
-            "y_true, predictions and bins must have one array for each of the same tasks, got "
-            f"{len(y_true)}, {len(predictions)} and {len(bins)}"
-        )
+    check_tasks(y_true=y_true, predictions=predictions, bins=bins)
     n_samples = len(y_true[0])
     tasks = []
     for labels, prediction, partition in zip(y_true, predictions, bins, strict=True):

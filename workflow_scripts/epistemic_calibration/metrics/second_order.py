@@ -54,7 +54,11 @@ from epistemic_calibration.metrics._means import (
     squares_of_means,
     summary_line,
 )
-from epistemic_calibration.metrics._validation import check_fraction, check_probabilities
+from epistemic_calibration.metrics._validation import (
+    check_fraction,
+    check_probabilities,
+    check_tasks,
+)
 from epistemic_calibration.metrics.binning import Binning
 from epistemic_calibration.metrics.corrected import CorrectedError
 from epistemic_calibration.metrics.law_error import Draws, LawError, law_error
@@ -320,23 +324,16 @@ def mean_second_order_error(
     >>> result.n_samples, result.share.estimate > 1
     (500, True)
     """
-    n_tasks = len(n_positive)
-    if n_tasks == 0:
-        raise ValueError("n_positive must have one array for each task, got none")
     given = {
         "hypotheses": hypotheses,
-        "epistemic_uncertainty": [None] * n_tasks
-        if epistemic_uncertainty is None
-        else epistemic_uncertainty,
-        "bins": [None] * n_tasks if bins is None else bins,
+        "epistemic_uncertainty": epistemic_uncertainty,
+        "bins": bins,
     }
-    for name, values in given.items():
-        if len(values) != n_tasks:
-            raise ValueError(f"{name} has {len(values)} tasks, n_positive has {n_tasks}")
+    n_tasks = check_tasks(n_positive=n_positive, **given)
     tasks = [
         contributions(
             label_moments(n_positive[t], n_labels),
-            **{name: values[t] for name, values in given.items()},
+            **{name: values[t] for name, values in given.items() if values is not None},
             **options,
         )
         for t in range(n_tasks)
