@@ -135,7 +135,8 @@ def _calibration_error(ax: Axes, found: pd.DataFrame, heights: pd.Series) -> Non
         ax.plot([row.points_low, row.points_high], [height] * 2, color=color, lw=1.6)
         ax.plot(row.points, height, "o", color=color, ms=4.5, clip_on=False)
     from_zero(ax, found[["points", "points_high"]], least=1.0)
-    ax.set_xlabel("Calibration error, points")
+    letters = "\nsame letter: not told apart" if found["group"].any() else ""
+    ax.set_xlabel(f"Calibration error, points{letters}")
     beside = {"transform": ax.get_yaxis_transform(), "color": GREY, "va": "center"}
     for height, group in zip(heights, found["group"], strict=True):
         ax.text(1.02, height, group, **beside)
