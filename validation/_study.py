@@ -30,7 +30,8 @@ class Study:
         numbers, whose mean is reported, and booleans, whose share is. ``truth`` is what is
         estimated, known exactly.
     claimed : mapping from str to (float, float)
-        Within which the mean or share of a measure is; measures without are only reported.
+        Within which the mean or share of a measure is, by its name, or of one scenario alone by
+        ``scenario: measure``; measures without are only reported.
     draws : int
         Of each scenario; a quick run has the first tenth of them.
     """
@@ -51,7 +52,8 @@ class Study:
                     measures.setdefault(name, []).append(value)
             truth = float(np.mean(measures.pop("truth", [np.nan])))
             for name, values in measures.items():
-                low, high = self.claimed.get(name, (-np.inf, np.inf))
+                of_all = self.claimed.get(name, (-np.inf, np.inf))
+                low, high = self.claimed.get(f"{scenario}: {name}", of_all)
                 values = np.asarray(values)
                 # What a draw has no value of (a share of nothing) is left out.
                 values = values[~np.isnan(values)] if values.dtype != bool else values

@@ -1,6 +1,6 @@
 """Show each claim of the documentation by simulations whose truth is known exactly.
 
-    python validation/run.py                         # half an hour on one core
+    python validation/run.py                         # ten minutes on one core
     python validation/run.py --quick                 # a tenth of the draws: five minutes
     python validation/run.py --quick --only coverage trainings
 
@@ -16,6 +16,7 @@ import sys
 import time
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 from threadpoolctl import threadpool_limits
 
@@ -77,9 +78,13 @@ def main() -> int:
             )
             (args.output / f"{NAME}.md").write_text(markdown(table), encoding="utf-8")
     failed = table[~table["holds"]]
+    claimed = table[np.isfinite(table[["claimed_low", "claimed_high"]]).any(axis=1)]
     for row in failed.itertuples():
         print(f"does not hold: {row.study}, {row.scenario}: {row.measure} is {row.value:.3g}")
-    print(f"{len(table) - len(failed)} of {len(table)} measures are as claimed: {args.output}")
+    n_held = len(claimed) - len(failed)
+    print(
+        f"{n_held} of {len(claimed)} measures that a claim is about are as claimed: {args.output}"
+    )
     return int(len(failed) > 0)
 
 

@@ -293,6 +293,8 @@ def law_of_functions(rng: np.random.Generator, directions: int, n: int = 2000, k
 
 
 _RIGHT = (0.9, 1)
+_HALF, _DOUBLE, _WRONG = (SCENARIOS[name].description for name in ("half", "double", "wrong"))
+_RARE = f"{SCENARIOS['rare'].description}, N = 500, 2 labels"
 STUDIES = (
     Study(
         "size of EU",
@@ -309,7 +311,8 @@ STUDIES = (
     Study(
         "test of the size",
         "A right uncertainty is called wrong in about 5 % of draws, by whether 0 is in the "
-        "interval of the gap, 1 in that of the slope, or by `second_order_test`.",
+        "interval of the gap, 1 in that of the slope (but for 15 positives), or by "
+        "`second_order_test`.",
         {
             f"{SCENARIOS[name].description}, N = {n:,}, {k} labels": partial(
                 tested, name=name, n=n, k=k
@@ -317,7 +320,12 @@ STUDIES = (
             for name in ("right", "ties", "rare")
             for n, k in ((500, 2), (2000, 10))
         },
-        {"by its gap": (0, 0.1), "by the test": (0, 0.08)},
+        {
+            "by its gap": (0, 0.1),
+            "by its slope": (0, 0.1),
+            f"{_RARE}: by its slope": (-np.inf, np.inf),
+            "by the test": (0, 0.08),
+        },
         draws=100,
     ),
     Study(
@@ -337,7 +345,14 @@ STUDIES = (
                 ("wrong", 2000, 10),
             )
         },
-        {},
+        {
+            f"{_HALF}, N = 500, 2 labels: by its gap": (0.6, 1),
+            f"{_HALF}, N = 2,000, 2 labels: by its gap": (0.95, 1),
+            f"{_DOUBLE}, N = 2,000, 2 labels: by its gap": (0.6, 1),
+            f"{_WRONG}, N = 2,000, 2 labels: by its gap": (0, 0.1),
+            f"{_WRONG}, N = 2,000, 10 labels: by its gap": (0, 0.1),
+            f"{_WRONG}, N = 2,000, 10 labels: by its slope": (0.95, 1),
+        },
         draws=50,
     ),
     Study(

@@ -63,6 +63,7 @@ EVALUATIONS = {
     "few inputs": (Y[:40], ROWS[:40], {}),
     "rare positives": (Y * (np.arange(N) % 6 == 0), ROWS / 6, {}),
     "one error": ((ROWS.mean(axis=1) > 0.5) ^ (np.arange(N) == 7), ROWS, {}),
+    "two errors": ((ROWS.mean(axis=1) > 0.5) ^ (np.arange(N) % 200 == 7), ROWS, {}),
     "groups": (Y, ROWS, {"groups": GROUPS}),
     "own prediction": (Y, ROWS, {"prediction": np.median(ROWS, axis=1)}),
     "own uncertainty": (Y, ROWS, {"epistemic_uncertainty": 0.7 * ROWS.var(axis=1) + 1e-3}),
@@ -85,6 +86,19 @@ def recalibrated(method):
     return {"mean": found.mean(), "variance": found.var(axis=1).mean(), "last": found[-1, -1]}
 
 
+def of_trainings():
+    """Return differences of a method trained twice and of one trained three times, two tasks."""
+    y = [Y, 1 - Y[::-1]]
+    runs = [[rows.mean(axis=1), 1 - rows[::-1].mean(axis=1)] for rows in np.split(ROWS, 6, axis=1)]
+    bins = [metrics.assign_bins(ROWS, n_bins=10)] * 2
+    found = metrics.compare_mean_corrected_errors(
+        y,
+        {"a": runs[:2], "b": runs[2:5], "c": runs[5:]},
+        {"a": [bins] * 2, "b": [bins] * 3, "c": [bins]},
+    )
+    return {" ".join(pair): difference for pair, difference in found.items()}
+
+
 RESULTS = {
     "lower bound": lambda: metrics.cross_fitted_lower_bound(Y, ROWS),
     "reported uncertainty": lambda: metrics.reported_uncertainty_error(
@@ -97,6 +111,7 @@ RESULTS = {
         [ROWS.mean(axis=1), ROWS[::-1].mean(axis=1)],
         [metrics.assign_bins(ROWS, n_bins=10)] * 2,
     ),
+    "trainings": of_trainings,
     "bounds": lambda: metrics.bounds_from_one_label(
         Y, ROWS.mean(axis=1), ROWS[:, :2].T, epistemic_uncertainty=ROWS.var(axis=1), n_hypotheses=H
     ),

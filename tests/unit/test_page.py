@@ -29,6 +29,7 @@ from epistemic_calibration.report._diagnostics import (
     risk_coverage,
     top_bins,
 )
+from epistemic_calibration.report.page import files
 from epistemic_calibration.report.page._svg import inline_svg
 from epistemic_calibration.report.page._template import COLORS
 from epistemic_calibration.report.page.run import run_page
@@ -367,6 +368,21 @@ def test_files_of_one_page_are_compared(tmp_path):
     assert re.findall(r'<article class="method" id="([^"]+)"', text)[0].startswith(
         "Your-predictions."
     )
+
+
+def test_bins_of_a_page_of_files_are_those_of_compare_with_groups_too(monkeypatch):
+    copies = np.repeat(np.arange(100), np.arange(100) % 9 + 1)
+    y, rows = copies % 2, RNG.random((100, 5))[copies]
+    given = {"y_true": y, "hypotheses": rows, "groups": copies}
+    used = {}
+    monkeypatch.setattr(files, "compare_methods", lambda y, p, bins, **_: used.update(bins))
+    monkeypatch.setattr(files, "run_page", lambda results: "")
+    files.files_page({"a": given, "b": given})
+    found = evaluate(y, rows, groups=copies)
+    expected = found._inputs.nested_bins(found._inputs.sample, found.n_bins)
+    np.testing.assert_array_equal(used["b"][0][0], expected)
+    ungrouped = found._inputs.sample.bins(n_bins=found.n_bins, binning="nested", random_state=0)
+    assert not np.array_equal(expected, ungrouped)
 
 
 @pytest.mark.fault
