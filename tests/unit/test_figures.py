@@ -1,15 +1,15 @@
 """The figures of a data set: what they show of its scores, and that files are the same bytes."""
 
 import dataclasses
-import sys
 import warnings
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 from matplotlib.figure import Figure
 from matplotlib.text import Text
+from page_data import run_results
+from shipped import ROOT
 
 from epistemic_calibration.registry import load
 from epistemic_calibration.report import FIGURES
@@ -27,10 +27,6 @@ from epistemic_calibration.report.figures import (
 from epistemic_calibration.report.results import DatasetResults
 from epistemic_calibration.report.style import COLUMN_WIDTH, FULL_WIDTH
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
-from page_data import run_results
-
-ROOT = Path(__file__).parents[2]
 METHODS = {
     "mine": {"label": "Mine", "family": "active"},
     "random_forest": {"label": "Random Forest", "family": "active"},

@@ -2,9 +2,6 @@
 
 import functools
 import inspect
-import subprocess
-import sys
-from pathlib import Path
 from typing import Annotated, Literal, get_args, get_origin, get_type_hints
 
 import numpy as np
@@ -12,12 +9,12 @@ import pydantic
 import pytest
 import torch
 import yaml
+from shipped import ROOT, python
 
 from epistemic_calibration.latents._neighbors import nearest_neighbors
 from epistemic_calibration.methods import available_methods, load_method
 from epistemic_calibration.methods.base import Predictions
 
-ROOT = Path(__file__).resolve().parents[2]
 METHODS = available_methods()
 N_TRAIN, N_TEST, N_FEATURES = 60, 25, 3
 
@@ -126,14 +123,7 @@ def test_reading_the_class_imports_nothing_heavy(name):
         f"load_method({name!r}).default_parameters(); "
         "print(*sorted({'torch', 'sklearn', 'scipy', 'laplace', 'numba'} & set(sys.modules)))"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        capture_output=True,
-        text=True,
-        check=True,
-        env={"PYTHONPATH": ":".join(sys.path)},
-    )
-    assert done.stdout.split() == []
+    assert python("-c", code).stdout.split() == []
 
 
 @pytest.mark.fault

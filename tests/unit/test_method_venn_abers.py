@@ -1,8 +1,6 @@
-import subprocess
-import sys
-
 import numpy as np
 import pytest
+from shipped import python
 from sklearn.isotonic import IsotonicRegression
 
 pytest.importorskip("venn_abers", reason="needs epistemic-calibration[extended]")
@@ -77,14 +75,7 @@ def test_numpy_treats_divisions_as_before():
         "load_method('venn_abers')().fit(X, y).sample_hypotheses(X); "
         "import sys; print('venn_abers' in sys.modules, np.geterr() == before)"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        capture_output=True,
-        text=True,
-        check=True,
-        env={"PYTHONPATH": ":".join(sys.path)},
-    )
-    assert done.stdout.split() == ["True", "True"]
+    assert python("-c", code).stdout.split() == ["True", "True"]
 
 
 @pytest.mark.fault

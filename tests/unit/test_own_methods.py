@@ -3,11 +3,10 @@
 import copy
 import re
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
-import yaml
+from shipped import SHIPPED
 
 from epistemic_calibration.latents._neighbors import nearest_neighbors
 from epistemic_calibration.methods import available_methods, load_method
@@ -15,9 +14,6 @@ from epistemic_calibration.methods._tasks import predict_tasks
 from epistemic_calibration.methods.base import MethodError
 from epistemic_calibration.workflow.config import ConfigError, resolve_config
 from epistemic_calibration.workflow.plan import Plan
-
-ROOT = Path(__file__).parents[2]
-SHIPPED = yaml.safe_load((ROOT / "config.yaml").read_text())
 
 METHOD = """\
 import numpy as np

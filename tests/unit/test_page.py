@@ -3,14 +3,13 @@
 import dataclasses
 import json
 import re
-import sys
 import xml.etree.ElementTree as ET
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 from matplotlib.figure import Figure
+from page_data import IMAGE, SCRIPT, run_results
 from scipy.stats import binomtest
 
 from epistemic_calibration import evaluate
@@ -34,9 +33,6 @@ from epistemic_calibration.report.page._template import COLORS
 from epistemic_calibration.report.page.run import run_page
 from epistemic_calibration.report.results import DatasetResults
 from epistemic_calibration.report.style import method_styles
-
-sys.path.insert(0, str(Path(__file__).parents[1]))
-from page_data import IMAGE, SCRIPT, run_results
 
 RNG = np.random.default_rng(0)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import yaml
+from shipped import ROOT, SHIPPED
 
 from epistemic_calibration.metrics import holm_correction
 from epistemic_calibration.scores._resamples import (
@@ -20,8 +20,6 @@ from epistemic_calibration.workflow.config import resolve_config
 from epistemic_calibration.workflow.plan import Plan, stages
 from epistemic_calibration.workflow.provenance import write_receipt
 
-ROOT = Path(__file__).parents[2]
-SHIPPED = yaml.safe_load((ROOT / "config.yaml").read_text())
 DIGITS = {"dataset": "digits", "seed": 0}
 
 

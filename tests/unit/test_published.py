@@ -1,10 +1,9 @@
 """The published tables, and the comparison with them."""
 
-from pathlib import Path
-
 import numpy as np
 import pandas as pd
 import pytest
+from shipped import ROOT
 
 from epistemic_calibration.paper.published import (
     comparison_markdown,
@@ -14,7 +13,7 @@ from epistemic_calibration.paper.published import (
 )
 from epistemic_calibration.report.style import PAPER_METHODS
 
-PUBLISHED = Path(__file__).parents[2] / "resources" / "published_tables.csv"
+PUBLISHED = ROOT / "resources" / "published_tables.csv"
 METHODS = {
     "random_forest": {"label": "Random Forest", "family": "active"},
     "centroids": {"label": "Centroids", "family": "illustrative"},

@@ -1,11 +1,10 @@
 """The declared sources of a job are the ones it really runs, and only their code counts."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from shipped import python
 
 from epistemic_calibration.methods import available_methods, method_path
 from epistemic_calibration.registry import registered_files
@@ -23,7 +22,6 @@ from epistemic_calibration.workflow.sources import (
 #: Imports each method as if nothing of the project had been, and prints what that has loaded.
 IMPORT_EACH = """
 import importlib, json, sys
-sys.path.insert(0, {scripts!r})
 found = {{}}
 for name in {methods!r}:
     for module in [m for m in sys.modules if m.startswith("epistemic_calibration")]:
@@ -40,10 +38,8 @@ def names(paths):
 
 
 def test_a_method_declares_what_importing_it_loads():
-    code = IMPORT_EACH.format(scripts=str(SCRIPTS), methods=available_methods())
-    command = [sys.executable, "-c", code]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    for method, loaded in json.loads(done.stdout).items():
+    printed = python("-c", IMPORT_EACH.format(methods=available_methods())).stdout
+    for method, loaded in json.loads(printed).items():
         declared = names(source_files(method_path(method)))
         assert f"epistemic_calibration/methods/{method}.py" in declared
         assert names(map(Path, loaded)) <= declared, method

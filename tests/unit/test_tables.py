@@ -3,12 +3,12 @@
 import io
 import itertools
 import re
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 from scipy.stats import chi2, norm, t
+from shipped import ROOT
 
 from epistemic_calibration.registry import load
 from epistemic_calibration.report import TABLES
@@ -21,8 +21,6 @@ from epistemic_calibration.report.results import (
 from epistemic_calibration.report.tables import _table, by_eece, drivers, paper, size, summary
 from epistemic_calibration.report.tables._table import WARNING
 from epistemic_calibration.scores import METRICS, TABLE_METRICS, Metric
-
-ROOT = Path(__file__).parents[2]
 
 METHODS = {
     "mine": {"label": "50% R&D_net {x}", "family": "active"},

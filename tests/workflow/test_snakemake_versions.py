@@ -4,17 +4,14 @@ import os
 import re
 import subprocess
 import sys
-import tomllib
-from pathlib import Path
 
 import pytest
-
-ROOT = Path(__file__).parents[2]
+from shipped import METADATA
 
 
 def test_the_lowest_snakemake_plans_and_runs(new_project, tmp_path):
-    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    (allowed,) = (d for d in extras["optional-dependencies"]["workflow"] if "snakemake" in d)
+    workflow = METADATA["optional-dependencies"]["workflow"]
+    (allowed,) = (d for d in workflow if "snakemake" in d)
     lowest = re.fullmatch(r"snakemake>=([\d.]+)", allowed).group(1)
     install = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps"]
     # A package that releases of that time needed.

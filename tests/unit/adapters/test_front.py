@@ -1,21 +1,15 @@
 """What every adapter shares: which one is asked, positive classes, and refusals."""
 
-import subprocess
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
 from scipy.stats import beta, kstest
+from shipped import python
 from sklearn.datasets import load_iris
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.naive_bayes import GaussianNB
 
-import epistemic_calibration
 from epistemic_calibration import hypotheses_of
 from epistemic_calibration.adapters import ModelError, dirichlet_hypotheses
-
-PACKAGE = Path(epistemic_calibration.__file__).parents[1]
 
 
 @pytest.fixture(scope="module")
@@ -97,7 +91,7 @@ assert "sklearn" not in sys.modules
 assert hypotheses_of([Constant(0.25), Constant(0.5)], np.zeros((3, 1))).shape == (3, 2)
 assert not {"torch", "laplace", "torchmetrics"} & set(sys.modules)
 """
-    subprocess.run([sys.executable, "-c", code], check=True, env={"PYTHONPATH": str(PACKAGE)})
+    python("-c", code)
 
 
 def test_draws_of_dirichlet_laws_have_their_moments():
