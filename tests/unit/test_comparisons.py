@@ -5,18 +5,11 @@ import itertools
 import numpy as np
 import pandas as pd
 import pytest
+from page_data import TABLE_METHODS as METHODS
 
 from epistemic_calibration import metrics
 from epistemic_calibration.report.comparisons import COLUMNS, compare_methods, comparisons_table
 from epistemic_calibration.report.results import DatasetResults
-
-METHODS = {
-    "mine": {"label": "50% R&D_net {x}", "family": "active"},
-    "random_forest": {"label": "Random Forest", "family": "active"},
-    "centroids": {"label": "Centroids", "family": "illustrative"},
-    "base_rate": {"label": "Base rate", "family": "control"},
-}
-
 
 def test_comparisons_name_what_cannot_be_told_apart():
     values = {"mine": 0.1, "centroids": 0.3, "random_forest": 0.2, "base_rate": 0.0}

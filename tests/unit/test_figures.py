@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 from matplotlib.figure import Figure
 from matplotlib.text import Text
-from page_data import run_results
+from page_data import run_results, together
 from shipped import ROOT
 
 from epistemic_calibration.registry import load
@@ -47,13 +47,7 @@ VALUES = {
 def results():
     names = ["tece_corrected", "tece_corrected_low", "tece_corrected_high"]
     names += ["reported_share_at_least", "reported_share_at_most", "error_rate", "kept_error_90"]
-    rows = [
-        (method, metric, value)
-        for method, values in VALUES.items()
-        for metric, value in zip(names, values, strict=True)
-    ]
-    scores = pd.DataFrame(rows, columns=["method", "metric", "value"])
-    scores = scores.assign(dataset="toy", seed=0, scope="all_tasks", task=None)
+    scores = together({m: dict(zip(names, v, strict=True)) for m, v in VALUES.items()}, "toy")
     return DatasetResults(scores, "toy", METHODS)
 
 

@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from page_data import TABLE_METHODS
 from shipped import ROOT
 
 from epistemic_calibration.paper.published import (
@@ -14,10 +15,6 @@ from epistemic_calibration.paper.published import (
 from epistemic_calibration.report.style import PAPER_METHODS
 
 PUBLISHED = ROOT / "resources" / "published_tables.csv"
-METHODS = {
-    "random_forest": {"label": "Random Forest", "family": "active"},
-    "centroids": {"label": "Centroids", "family": "illustrative"},
-}
 
 
 def published_scores(offset=0.0, dataset="cifar10"):
@@ -134,7 +131,7 @@ def test_comparison_markdown_speaks_of_the_misprint_and_marks_differences():
     changed = (scores["method"] == "eknn") & (scores["task"] == "cat") & (scores["metric"] == "ece")
     scores.loc[changed, "value"] += 0.02
     comparison = paper_comparison(scores, published)
-    text = comparison_markdown(comparison, paper_comparison_means(comparison), METHODS)
+    text = comparison_markdown(comparison, paper_comparison_means(comparison), TABLE_METHODS)
     assert "misprinted" in text
     assert text.count("**0.030** (0.01)") == 1
     assert text.count("**") == 4  # the legend's and this one

@@ -9,6 +9,7 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
+from page_data import SETTINGS
 
 from epistemic_calibration import metrics
 from epistemic_calibration.data import DataError, raw_inventory
@@ -47,17 +48,7 @@ class Mine(Method):
     def diagnostics(self):
         return {"p": float(self.p_)}
 """
-SCORES = {
-    "n_bins": 5,
-    "binning": "kmeans",
-    "ece_n_bins": 5,
-    "corrected_n_bins": 4,
-    "corrected_binning": "nested",
-    "confidence_level": 0.95,
-    "n_resamples": 99,
-    "recalibration": False,
-    "random_state": 0,
-}
+SCORES = SETTINGS | {"n_bins": 5, "binning": "kmeans", "ece_n_bins": 5, "corrected_n_bins": 4}
 
 
 def run(stage, settings, inputs=None, outputs=None, where=WHERE):
