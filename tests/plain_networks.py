@@ -15,6 +15,14 @@ FAST = {
     "learning_rate": 0.01,
     "device": "cpu",
 }
+#: Those of an autoencoder, for small images.
+FAST_AUTOENCODER = {
+    "n_epochs": 2,
+    "min_steps": 1,
+    "batch_size": 32,
+    "latent_size": 8,
+    "device": "cpu",
+}
 
 
 def problem(n_samples=200, *, dead=False):

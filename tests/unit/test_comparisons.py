@@ -11,6 +11,7 @@ from epistemic_calibration import metrics
 from epistemic_calibration.report.comparisons import COLUMNS, compare_methods, comparisons_table
 from epistemic_calibration.report.results import DatasetResults
 
+
 def test_comparisons_name_what_cannot_be_told_apart():
     values = {"mine": 0.1, "centroids": 0.3, "random_forest": 0.2, "base_rate": 0.0}
     scores = pd.DataFrame({"method": values.keys(), "value": values.values()}).assign(

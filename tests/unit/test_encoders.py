@@ -6,6 +6,7 @@ import warnings
 
 import numpy as np
 import pytest
+from plain_networks import FAST_AUTOENCODER
 
 from epistemic_calibration.data import Dataset
 from epistemic_calibration.latents import available_encoders, load_encoder
@@ -15,15 +16,7 @@ from epistemic_calibration.latents.pca import PrincipalComponents
 from epistemic_calibration.parameters import BOUNDS
 
 #: Parameters that keep the tests fast.
-QUICK = {
-    "autoencoder": {
-        "n_epochs": 2,
-        "min_steps": 1,
-        "batch_size": 32,
-        "latent_size": 8,
-        "device": "cpu",
-    }
-}
+QUICK = {"autoencoder": FAST_AUTOENCODER}
 
 
 def pictures(n=60, height=10, width=7, channels=1, seed=0):

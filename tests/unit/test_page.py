@@ -6,7 +6,6 @@ import re
 import xml.etree.ElementTree as ET
 
 import numpy as np
-import pandas as pd
 import pytest
 from matplotlib.figure import Figure
 from page_data import IMAGE, SCRIPT, run_results, together

@@ -101,16 +101,13 @@ def test_a_spec_that_was_edited_is_written_anew(of_digits):
 # --- Seeds
 
 
-def latents_read_by(planned, seed):
-    where = {"dataset": "digits", "method": "eknn", "seed": seed}
-    return set(planned.spec("hypotheses", **where)["inputs"]["latents"])
-
-
 @pytest.mark.parametrize("shared", [True, False])
 def test_all_seeds_read_the_latents_of_the_first_unless_each_has_its_own_encoder(shared):
     planned = plan(lambda c: c.update(share_encoder=shared))
     seeds = planned.seeds("digits")
-    read = {seed: latents_read_by(planned, seed) for seed in seeds}
+    where = {"dataset": "digits", "method": "eknn"}
+    specs = {seed: planned.spec("hypotheses", seed=seed, **where) for seed in seeds}
+    read = {seed: set(spec["inputs"]["latents"]) for seed, spec in specs.items()}
     asked = {seed: {f"latents/digits-{seeds[0] if shared else seed}"} for seed in seeds}
     assert read == asked
     assert planned.has_one_encoder("digits") == shared
