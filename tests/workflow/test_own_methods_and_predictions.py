@@ -199,8 +199,7 @@ def test_what_is_wrong_is_refused_with_its_file_named(extended, tmp_path):
     write_predictions(project, "unlabelled", y_true=None)
     counts = np.roll(write_counts(project), 3, axis=1)
     np.save(project.folder / "data" / "counts.npy", counts)
-    done = project.run(TABLE, check=False)
-    assert done.returncode != 0
+    said = project.failed(TABLE)
     for expected in (
         "preds/permuted_digits_0_0.npz: y_true differs from the labels of task 0 in",
         "preds/beyond_digits_0_0.npz: ",
@@ -208,7 +207,7 @@ def test_what_is_wrong_is_refused_with_its_file_named(extended, tmp_path):
         "preds/unlabelled_digits_0_0.npz: lacks y_true",
         "label_counts: counts.npy: the class that most people gave is",
     ):
-        assert expected in done.stdout + done.stderr
+        assert expected in said
     assert project.tables() == tables
 
 
@@ -216,9 +215,7 @@ def test_missing_predictions_are_named_before_anything_runs(extended, tmp_path):
     project = extended[1].copy(tmp_path / "work")
     lost = "preds/mine_digits_0_8.npz"
     (project.folder / lost).unlink()
-    done = project.run(TABLE, "--dry-run", check=False)
-    assert done.returncode != 0
-    assert lost in done.stdout + done.stderr
+    assert lost in project.failed(TABLE, "--dry-run")
     # A new method without its files is no success either.
     write_predictions(project, "mine")
     add(project, "absent", predictions="none/{task}.npz")

@@ -52,10 +52,6 @@ def change_forest(config, n_estimators=6):
     config["methods"]["random_forest"]["n_estimators"] = n_estimators
 
 
-def change_bins(config):
-    config["datasets"]["digits"]["scores"]["n_bins"] = 11
-
-
 def steps(messages):
     """Leave out what only aggregates: it must run whenever a score does."""
     kinds = ("Reading", "Training", "Encoding", "Finding", "Fitting", "Scoring", "Running")
@@ -128,7 +124,7 @@ def test_copies_and_lost_records_rerun_nothing_that_is_current(project, tmp_path
     copied.run("--touch")
     assert copied.planned() == []
     # That cannot hide a change.
-    copied.configure(change_bins)
+    copied.configure(lambda config: config["datasets"]["digits"]["scores"].update(n_bins=11))
     copied.run("--touch")
     assert steps(copied.planned()) == SCORING
     # What has no receipt is made again.
@@ -155,9 +151,7 @@ def test_a_task_that_fails_leaves_the_finished_ones_to_the_next_run(project):
     project.configure(lambda config: config["methods"].update(mine={"file": "mine.py"}))
     (project.folder / "fail").mkdir()
     folder = f"{SEED}/hypotheses/mine"
-    failed = project.run(f"{SEED}/scores/mine.csv", check=False)
-    assert failed.returncode != 0
-    assert "my solver diverged" in failed.stdout + failed.stderr
+    assert "my solver diverged" in project.failed(f"{SEED}/scores/mine.csv")
     assert not (project.folder / folder).exists()
     (kept,) = (project.folder / "results" / "work").iterdir()
     assert [path.name for path in kept.iterdir()] == ["0.npz"]
@@ -185,11 +179,10 @@ def test_damaged_and_foreign_inputs_are_all_named_and_made_again(project):
         file.write(b"x")
     other = project.folder / SEED / "hypotheses/eknn/3.npz"
     shutil.copy2(other, digits / "3.npz")
-    done = project.run(f"{SEED}/scores/random_forest.csv", "--forcerun", "scores", check=False)
-    assert done.returncode != 0
+    said = project.failed(f"{SEED}/scores/random_forest.csv", "--forcerun", "scores")
     for name in ("0.npz", "3.npz"):
-        assert f"{FOREST}/{name} is not what its job has written" in done.stdout + done.stderr
-    assert "delete it and run again" in done.stdout + done.stderr
+        assert f"{FOREST}/{name} is not what its job has written" in said
+    assert "delete it and run again" in said
     shutil.rmtree(digits)
     project.run(f"{SEED}/scores/random_forest.csv")
     assert before == {path.name: path.read_bytes() for path in digits.glob("*.npz")}
@@ -203,9 +196,8 @@ def test_a_number_edited_in_the_scores_does_not_reach_the_tables(project):
     # As if it had not been touched.
     os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))
     (project.folder / "results/tables/digits.md").unlink()
-    done = project.run("results/tables/digits.md", check=False)
-    assert done.returncode != 0
-    assert f"{SEED}/scores/eknn.csv is not what its job has written" in done.stdout + done.stderr
+    said = project.failed("results/tables/digits.md")
+    assert f"{SEED}/scores/eknn.csv is not what its job has written" in said
 
 
 def test_verify_names_what_no_job_reads(project):
@@ -236,6 +228,5 @@ def test_settings_of_snakemake_that_would_hide_a_change_are_refused(project):
         (("--rerun-triggers", "input"), "rerun-triggers: [mtime]"),
         (("--max-checksum-file-size", "1000000"), "max-checksum-file-size: 0"),
     ):
-        done = project.run("--dry-run", *options, check=False)
-        assert done.returncode != 0
-        assert f"this workflow needs {needed}: run it with profiles/" in done.stdout + done.stderr
+        said = project.failed("--dry-run", *options)
+        assert f"this workflow needs {needed}: run it with profiles/" in said
