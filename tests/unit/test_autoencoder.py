@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from plain_networks import FAST_AUTOENCODER as OPTIONS
+from plain_networks import AUTOENCODER as OPTIONS
 
 from epistemic_calibration.latents._convolutional import ConvolutionalAutoencoder
 from epistemic_calibration.latents.autoencoder import Autoencoder

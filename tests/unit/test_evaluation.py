@@ -5,6 +5,7 @@ import math
 
 import numpy as np
 import pytest
+from scipy.special import expit
 from shipped import python
 from sklearn.metrics import accuracy_score, brier_score_loss
 
@@ -14,16 +15,12 @@ from epistemic_calibration.evaluation._text import shown
 from epistemic_calibration.scores import Scorer
 
 
-def sigmoid(x):
-    return 1 / (1 + np.exp(-x))
-
-
 def predictor(n, *, n_hypotheses=20, slope=1.0, n_labels=0, seed=0):
     """Return labels and draws from the law of p*, bolder where the slope is above 1."""
     rng = np.random.default_rng(seed)
     logit, spread = rng.normal(-1, 1.5, n), 0.4
     p, *draws = (logit + spread * rng.standard_normal(n) for _ in range(n_hypotheses + 1))
-    p, rows = sigmoid(p), sigmoid(slope * np.stack(draws, axis=1))
+    p, rows = expit(p), expit(slope * np.stack(draws, axis=1))
     counts = {"n_positive": rng.binomial(n_labels, p), "n_labels": n_labels} if n_labels else {}
     return (rng.random(n) < p).astype(int), rows, counts
 

@@ -15,7 +15,17 @@ from epistemic_calibration.methods.base import MethodError
 from epistemic_calibration.workflow.config import ConfigError, resolve_config
 from epistemic_calibration.workflow.plan import Plan
 
-METHOD = """\
+
+def text(
+    base="Method",
+    label='label = "My Method"',
+    init="self, *, random_state=0",
+    fit="pass",
+    sample="sample_hypotheses",
+    predict="pass",
+):
+    """A method as the text of a file, of which tests change parts."""
+    return f"""\
 import numpy as np
 from epistemic_calibration.methods import Method
 
@@ -34,18 +44,6 @@ class Mine({base}):
         {predict}
         return np.random.default_rng(self.random_state).random((len(X), 3))
 """
-PARTS = {
-    "base": "Method",
-    "label": 'label = "My Method"',
-    "init": "self, *, random_state=0",
-    "fit": "pass",
-    "sample": "sample_hypotheses",
-    "predict": "pass",
-}
-
-
-def text(**changes):
-    return METHOD.format(**{**PARTS, **changes})
 
 
 @pytest.fixture

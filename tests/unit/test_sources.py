@@ -54,7 +54,7 @@ def test_fits_and_scores_do_not_depend_on_each_other_or_on_tables():
     scored = names(
         source_files(STAGES / "scores.py", *registered_files("epistemic_calibration.scores"))
     )
-    for other in ("methods/", "report/", "paper/", "latents/", "torchvision"):
+    for other in ("methods/", "report/", "paper/", "latents/", "evaluation/", "torchvision"):
         assert not [name for name in scored if other in name], other
 
 
@@ -176,7 +176,3 @@ def test_hidden_files_and_bytecode_are_not_among_those_of_a_folder(tmp_path):
         (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / path).write_text("")
     assert files_below(tmp_path) == [tmp_path / "a" / "c.csv", tmp_path / "b.py"]
-
-
-def test_jobs_of_the_benchmark_do_not_run_evaluate():
-    assert "evaluation" not in {path.parent.name for path in source_files(STAGES / "scores.py")}

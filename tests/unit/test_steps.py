@@ -220,16 +220,10 @@ def test_predictions_are_imported_with_their_task(tmp_path, labels):
     ],
 )
 def test_predictions_of_other_samples_are_refused(tmp_path, labels, y_true, message):
-    given, output = tmp_path / "given.npz", tmp_path / "imported"
-    np.savez(given, hypotheses=RNG.random((len(y_true), 5)), y_true=y_true)
+    changes = {"hypotheses": RNG.random((len(y_true), 5)), "y_true": y_true, "class_names": None}
     with pytest.raises(PredictionsError, match=message):
-        run(
-            "predictions",
-            {"digests": {"dog": file_digest(given)}},
-            {"labels": labels, "predictions": [str(given)]},
-            {"hypotheses": str(output)},
-        )
-    assert not output.exists()
+        of_all_classes(tmp_path, labels, ("dog",), **changes)
+    assert not (tmp_path / "imported").exists()
 
 
 ORDER = [2, 0, 1]
