@@ -108,6 +108,12 @@ class Project:
         text = done.stdout + done.stderr
         return sorted(re.findall(r"^Job \d+: (.*(?<! complete))$", text, flags=re.MULTILINE))
 
+    @staticmethod
+    def steps(messages):
+        """Leave out what only aggregates: it must run whenever a score does."""
+        kinds = ("Reading", "Training", "Encoding", "Finding", "Fitting", "Scoring", "Running")
+        return [m for m in messages if m.startswith((*kinds, "Importing"))]
+
     def configure(self, change):
         """Apply ``change`` to the configuration and write it back."""
         path = self.folder / "config.yaml"

@@ -20,9 +20,6 @@ import numpy as np
 from epistemic_calibration.methods import Method
 
 class Own(Method):
-    def __init__(self, *, random_state=0):
-        self.random_state = random_state
-
     def fit(self, X, y):
         self.p_ = y.mean()
         return self

@@ -110,16 +110,11 @@ def extended(finished, tmp_path_factory):
     return planned, project, project.run("digits").stdout
 
 
-def steps(planned):
-    kinds = ("Reading", "Training", "Encoding", "Fitting", "Scoring", "Importing")
-    return [m for m in planned if m.startswith(kinds)]
-
-
 def test_what_is_added_runs_and_nothing_else_is_fitted_again(extended):
     planned, project, _ = extended
     new = ("mine", "nearest", "together")
     methods = sorted((*new, "base_rate", "eknn", "mc_dropout", "random_forest"))
-    assert steps(planned) == [
+    assert project.steps(planned) == [
         "Fitting nearest on digits, seed 0",
         *(f"Importing the predictions of {n} on digits, seed 0" for n in ("mine", "together")),
         COUNTED,
@@ -172,18 +167,18 @@ def test_a_change_reruns_what_it_is_of_alone(extended):
     for path, change in (("nearest.py", ("0.1, 0.1", "0.2, 0.2")), ("encoder.py", ("2", "4"))):
         text = (own / path).read_text()
         (own / path).write_text(text.replace(*change))
-        assert steps(project.planned(TABLE)) == nearest
+        assert project.steps(project.planned(TABLE)) == nearest
         (own / path).write_text(text)
     path = project.folder / "preds/mine_digits_0_3.npz"
     kept, arrays = shutil.copy2(path, path.with_suffix(".kept")), predictions(project, "3")
     np.savez(path, **arrays | {"hypotheses": arrays["hypotheses"] / 2})
-    assert steps(project.planned(TABLE)) == [
+    assert project.steps(project.planned(TABLE)) == [
         "Importing the predictions of mine on digits, seed 0",
         "Scoring mine on digits, seed 0",
     ]
     kept.replace(path)
     write_counts(project, seed=1)
-    planned = steps(project.planned(TABLE))
+    planned = project.steps(project.planned(TABLE))
     assert COUNTED in planned and sum(m.startswith("Scoring") for m in planned) == 7
     assert not [m for m in planned if m.startswith(("Fitting", "Importing"))]
     write_counts(project)

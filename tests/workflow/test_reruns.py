@@ -31,9 +31,6 @@ from epistemic_calibration.methods import Method
 class Mine(Method):
     label = "Mine"
 
-    def __init__(self, *, random_state=0):
-        self.random_state = random_state
-
     def fit(self, X, y):
         if Path("fail").exists():
             if list(Path("fail").iterdir()):
@@ -52,12 +49,6 @@ def change_forest(config, n_estimators=6):
     config["methods"]["random_forest"]["n_estimators"] = n_estimators
 
 
-def steps(messages):
-    """Leave out what only aggregates: it must run whenever a score does."""
-    kinds = ("Reading", "Training", "Encoding", "Finding", "Fitting", "Scoring", "Running")
-    return [message for message in messages if message.startswith(kinds)]
-
-
 def verified(project):
     """What `make verify` prints and returns."""
     done = subprocess.run(
@@ -72,11 +63,11 @@ def verified(project):
 
 def test_a_setting_reruns_its_method_and_set_back_nothing(project):
     assert project.planned() == []
-    forced = steps(project.planned("digits", "--forcerun", FOREST))
+    forced = project.steps(project.planned("digits", "--forcerun", FOREST))
     assert forced == [m for m in OF_FOREST if "Running" not in m]
     project.configure(change_forest)
     planned = project.planned()
-    assert steps(planned) == OF_FOREST
+    assert project.steps(planned) == OF_FOREST
     assert "Making the tables of digits" in planned
     project.configure(lambda config: change_forest(config, 5))
     assert project.planned() == []
@@ -93,7 +84,7 @@ def test_code_reruns_what_imports_it_and_comments_nothing(project):
     assert project.planned() == []
     with (package / "methods" / "random_forest.py").open("a") as file:
         file.write("\nEDITED = True\n")
-    assert steps(project.planned()) == OF_FOREST
+    assert project.steps(project.planned()) == OF_FOREST
 
 
 def test_another_file_adds_methods_and_reruns_no_others(project):
@@ -104,7 +95,7 @@ controls: {label_shuffled_ensemble: {n_members: 2}}
 """)
     options = ("--configfile", "added.yaml")
     names = ("forest", "label_shuffled_ensemble", "mc_dropout")
-    assert steps(project.planned("digits", *options)) == sorted(
+    assert project.steps(project.planned("digits", *options)) == sorted(
         f"{what} {name} on digits, seed 0" for what in ("Fitting", "Scoring") for name in names
     )
     project.run("results/config.resolved.yaml", *options)
@@ -126,10 +117,10 @@ def test_copies_and_lost_records_rerun_nothing_that_is_current(project, tmp_path
     # That cannot hide a change.
     copied.configure(lambda config: config["datasets"]["digits"]["scores"].update(n_bins=11))
     copied.run("--touch")
-    assert steps(copied.planned()) == SCORING
+    assert copied.steps(copied.planned()) == SCORING
     # What has no receipt is made again.
     shutil.rmtree(project.folder / "results" / "receipts" / "scores")
-    assert steps(project.planned("results/tables/digits.md")) == SCORING
+    assert project.steps(project.planned("results/tables/digits.md")) == SCORING
 
 
 def test_results_moved_aside_and_back_are_not_taken_for_others(project):
@@ -140,7 +131,7 @@ def test_results_moved_aside_and_back_are_not_taken_for_others(project):
     # Now Snakemake's records are those of the changed configuration.
     results.rename(project.folder / "b")
     (project.folder / "a").rename(results)
-    assert steps(project.planned(scores)) == [m for m in OF_FOREST if "Running" not in m]
+    assert project.steps(project.planned(scores)) == [m for m in OF_FOREST if "Running" not in m]
     project.configure(lambda config: change_forest(config, 5))
     assert project.planned(scores) == []
 
