@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 import yaml
 from filelock import FileLock
+from shipped import ROOT, SHIPPED
 
 # Tests run on one thread each: what they check must not depend on the machine.
 for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
@@ -19,7 +20,6 @@ for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
 # Each test starts dozens of processes on the same copies of the sources.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
-ROOT = Path(__file__).parents[1]
 PARTS = (
     *("Snakefile", "rules", "config", "envs", "profiles"),
     *("workflow_scripts", "resources", "report"),
@@ -80,12 +80,13 @@ class Project:
 
     folder: Path
 
-    def run(self, *arguments, check=True, timeout=1800):
+    def run(self, *arguments, check=True, timeout=1800, env=None):
         """Run Snakemake in the folder and return the finished process."""
         command = [sys.executable, "-m", "snakemake", "--cores", "2", *arguments]
         done = subprocess.run(
             command,
             cwd=self.folder,
+            env=env,
             capture_output=True,
             text=True,
             timeout=timeout,
@@ -95,11 +96,23 @@ class Project:
             pytest.fail(f"{' '.join(command)}\n{done.stdout}\n{done.stderr}")
         return done
 
+    def failed(self, *arguments):
+        """Run Snakemake, which must not succeed, and return what the screen says."""
+        done = self.run(*arguments, check=False)
+        assert done.returncode != 0
+        return done.stdout + done.stderr
+
     def planned(self, *arguments):
         """Return the messages of the jobs that a run would execute, but for targets."""
         done = self.run("--dry-run", *arguments)
         text = done.stdout + done.stderr
         return sorted(re.findall(r"^Job \d+: (.*(?<! complete))$", text, flags=re.MULTILINE))
+
+    @staticmethod
+    def steps(messages):
+        """Leave out what only aggregates: it must run whenever a score does."""
+        kinds = ("Reading", "Training", "Encoding", "Finding", "Fitting", "Scoring", "Running")
+        return [m for m in messages if m.startswith((*kinds, "Importing"))]
 
     def configure(self, change):
         """Apply ``change`` to the configuration and write it back."""
@@ -119,12 +132,6 @@ class Project:
         return {path.name: path.read_bytes() for path in sorted(folder.iterdir())}
 
 
-def small_config():
-    config = yaml.safe_load((ROOT / "config.yaml").read_text())
-    # Blocks that SMALL does not name keep what the project ships.
-    return {**config, **SMALL}
-
-
 def copy_of_the_project(folder):
     """Make a fresh copy of the project with the small configuration."""
     folder.mkdir(parents=True)
@@ -136,7 +143,9 @@ def copy_of_the_project(folder):
             shutil.copytree(source, folder / part, ignore=ignore)
         else:
             shutil.copy2(source, folder / part)
-    (folder / "config.yaml").write_text(yaml.safe_dump(small_config(), sort_keys=False))
+    # Blocks that SMALL does not name keep what the project ships.
+    config = yaml.safe_dump({**SHIPPED, **SMALL}, sort_keys=False)
+    (folder / "config.yaml").write_text(config)
     return Project(folder)
 
 

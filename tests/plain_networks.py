@@ -7,7 +7,7 @@ from torch import nn
 from epistemic_calibration.methods.kernels.minibatches import bit_generator
 from epistemic_calibration.methods.kernels.networks import initial_weights
 
-#: Parameters of methods of networks that are quickly fitted.
+#: Parameters of methods of networks, and of the encoder, that are quickly fitted.
 FAST = {
     "hidden_sizes": [10, 5],
     "n_epochs": 5,
@@ -15,6 +15,7 @@ FAST = {
     "learning_rate": 0.01,
     "device": "cpu",
 }
+AUTOENCODER = {"n_epochs": 2, "min_steps": 1, "batch_size": 32, "latent_size": 8, "device": "cpu"}
 
 
 def problem(n_samples=200, *, dead=False):

@@ -3,20 +3,16 @@
 import base64
 import contextlib
 import shutil
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
+from page_data import IMAGE, SCRIPT, run_results
 
 webdriver = pytest.importorskip("selenium.webdriver", reason="Selenium is not installed")
 from selenium.webdriver.common.by import By  # noqa: E402
 from selenium.webdriver.support.ui import WebDriverWait  # noqa: E402
 
 from epistemic_calibration.report.page._template import COLORS  # noqa: E402
-
-sys.path.insert(0, str(Path(__file__).parents[1]))
-from page_data import IMAGE, SCRIPT, run_results  # noqa: E402
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 DRIVER = shutil.which("chromedriver")

@@ -5,13 +5,12 @@ import re
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import pytest
 import torch
 import yaml
+from shipped import ROOT
 
-ROOT = Path(__file__).parents[2]
 SEED = "results/digits/seed0"
 #: Seconds after which something hangs; a busy machine needs a part of them.
 WAIT = 1800

@@ -1,15 +1,13 @@
 """What unit tests share."""
 
+import copy
 import functools
 import http.server
 import inspect
 import threading
-from pathlib import Path
 
 import pytest
-import yaml
-
-ROOT = Path(__file__).parents[2]
+from shipped import EXTENDED, SHIPPED
 
 
 @pytest.fixture(scope="session")
@@ -25,9 +23,8 @@ def one_job_per_stage(tmp_path):
     from epistemic_calibration.workflow.config import resolve_config
     from epistemic_calibration.workflow.plan import Plan, stages
 
-    config = yaml.safe_load((ROOT / "config.yaml").read_text())
-    extended = yaml.safe_load((ROOT / "config" / "extended.yaml").read_text())
-    for group, entries in extended.items():
+    config = copy.deepcopy(SHIPPED)
+    for group, entries in EXTENDED.items():
         config[group] |= entries
     config["methods"]["mine"] = {"predictions": "{task}.npz", "datasets": ["digits"]}
     config["datasets"] = {"digits": config["datasets"]["digits"]}

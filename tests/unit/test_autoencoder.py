@@ -3,12 +3,11 @@
 import numpy as np
 import pytest
 import torch
+from plain_networks import AUTOENCODER as OPTIONS
 
 from epistemic_calibration.latents._convolutional import ConvolutionalAutoencoder
 from epistemic_calibration.latents.autoencoder import Autoencoder
 from epistemic_calibration.seeds import derive_seed
-
-OPTIONS = {"n_epochs": 2, "min_steps": 1, "batch_size": 32, "latent_size": 8, "device": "cpu"}
 
 
 def blobs(n, height=12, width=12, channels=1, seed=0):

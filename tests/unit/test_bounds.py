@@ -3,14 +3,11 @@
 import os
 import re
 import subprocess
-import tomllib
 import venv
-from pathlib import Path
 
 import pytest
+from shipped import METADATA, ROOT
 
-ROOT = Path(__file__).parents[2]
-PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 ENV = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
 
 #: What the library and its methods need; of the workflow's own tools the newest are tested.
@@ -52,7 +49,7 @@ assert load_dataset({"source": "npz", "path": "a.npz"}, ".").x_test.shape == (40
 
 
 def requirements(extra=None):
-    listed = PROJECT["dependencies"] if extra is None else PROJECT["optional-dependencies"][extra]
+    listed = METADATA["dependencies"] if extra is None else METADATA["optional-dependencies"][extra]
     return dict(re.fullmatch(r"([\w.-]+)(.*)", each).groups() for each in listed)
 
 

@@ -8,6 +8,7 @@ import sys
 import numpy as np
 import pandas as pd
 import pytest
+from shipped import python
 from sklearn.metrics import brier_score_loss
 
 from epistemic_calibration import __version__, cli, evaluate
@@ -50,14 +51,8 @@ def test_score_prints_the_evaluation(capsys, npz):
 def test_score_of_a_csv_in_a_process_of_its_own(tmp_path):
     columns = {f"member {j}": HYPOTHESES[:, j] for j in range(7)}
     pd.DataFrame({"y_true": Y_TRUE, **columns}).to_csv(tmp_path / "mine.csv", index=False)
-    done = subprocess.run(
-        [sys.executable, "-m", "epistemic_calibration", "score", "mine.csv", "--output", "s.csv"],
-        capture_output=True,
-        text=True,
-        check=True,
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(SCRIPTS)},
-    )
+    command = ("-m", "epistemic_calibration", "score", "mine.csv", "--output", "s.csv")
+    done = python(*command, cwd=tmp_path)
     assert done.stdout.startswith(f"Evaluation of {N} inputs (") and done.stderr == ""
     scores = pd.read_csv(tmp_path / "s.csv").set_index("metric")
     expected = brier_score_loss(Y_TRUE, HYPOTHESES.astype(np.float32).mean(axis=1))

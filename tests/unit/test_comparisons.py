@@ -4,18 +4,11 @@ import itertools
 
 import numpy as np
 import pandas as pd
-import pytest
+from page_data import TABLE_METHODS as METHODS
 
 from epistemic_calibration import metrics
 from epistemic_calibration.report.comparisons import COLUMNS, compare_methods, comparisons_table
 from epistemic_calibration.report.results import DatasetResults
-
-METHODS = {
-    "mine": {"label": "50% R&D_net {x}", "family": "active"},
-    "random_forest": {"label": "Random Forest", "family": "active"},
-    "centroids": {"label": "Centroids", "family": "illustrative"},
-    "base_rate": {"label": "Base rate", "family": "control"},
-}
 
 
 def test_comparisons_name_what_cannot_be_told_apart():
@@ -45,24 +38,21 @@ def test_comparisons_name_what_cannot_be_told_apart():
     assert table.notes[1].startswith("5 of 6 pairs differ as methods; 1 more, marked *, only as")
 
 
-@pytest.fixture
-def samples():
-    rng = np.random.default_rng(0)
-    truth = rng.uniform(size=300)
-    labels = [rng.uniform(size=300) < truth for _ in range(2)]
-    predictions = {
-        "second": np.array([[truth, truth], [truth**1.2, truth**1.1]]),
-        "first": np.array([[truth**2, truth**2]]),
-        "third": np.array([[truth, truth**1.1]] * 3),
-    }
-    bins = {name: (8 * p).astype(int) for name, p in predictions.items()}
-    return labels, predictions, bins
+RNG = np.random.default_rng(0)
+TRUTH = RNG.uniform(size=300)
+LABELS = [RNG.uniform(size=300) < TRUTH for _ in range(2)]
+PREDICTIONS = {
+    "second": np.array([[TRUTH, TRUTH], [TRUTH**1.2, TRUTH**1.1]]),
+    "first": np.array([[TRUTH**2, TRUTH**2]]),
+    "third": np.array([[TRUTH, TRUTH**1.1]] * 3),
+}
+BINS = {name: (8 * p).astype(int) for name, p in PREDICTIONS.items()}
 
 
-def test_pairs_are_those_of_the_metric_in_the_order_of_the_methods(samples):
+def test_pairs_are_those_of_the_metric_in_the_order_of_the_methods():
     settings = {"confidence_level": 0.9, "random_state": 3}
-    table = compare_methods(*samples, **settings)
-    expected = metrics.compare_mean_corrected_errors(*samples, **settings)
+    table = compare_methods(LABELS, PREDICTIONS, BINS, **settings)
+    expected = metrics.compare_mean_corrected_errors(LABELS, PREDICTIONS, BINS, **settings)
     assert tuple(table.columns) == COLUMNS
     assert table["n_seeds"].to_list() == [2, 2, 1]
     assert table["n_seeds_other"].to_list() == [1, 3, 3]
@@ -77,9 +67,8 @@ def test_pairs_are_those_of_the_metric_in_the_order_of_the_methods(samples):
     np.testing.assert_allclose(table["p_holm_fixed"], metrics.holm_correction(fixed))
 
 
-def test_one_method_has_nothing_to_be_compared_with(samples):
-    labels, predictions, bins = samples
-    alone = {"second": predictions["second"]}, {"second": bins["second"]}
-    table = compare_methods(labels, *alone, confidence_level=0.95, random_state=0)
+def test_one_method_has_nothing_to_be_compared_with():
+    alone = {"second": PREDICTIONS["second"]}, {"second": BINS["second"]}
+    table = compare_methods(LABELS, *alone, confidence_level=0.95, random_state=0)
     assert table.empty
     assert "p_holm" in table

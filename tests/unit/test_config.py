@@ -2,14 +2,11 @@
 
 import copy
 import importlib.util
-import os
-import subprocess
 import sys
-from pathlib import Path
 
 import jsonschema
 import pytest
-import yaml
+from shipped import EXTENDED, ROOT, SHIPPED, python
 
 from epistemic_calibration.methods import available_methods, load_method
 from epistemic_calibration.report.style import PAPER_METHODS
@@ -19,10 +16,6 @@ from epistemic_calibration.workflow.config import (
     json_schema,
     resolve_config,
 )
-
-ROOT = Path(__file__).parents[2]
-SHIPPED = yaml.safe_load((ROOT / "config.yaml").read_text())
-EXTENDED = yaml.safe_load((ROOT / "config" / "extended.yaml").read_text())
 
 
 @pytest.fixture
@@ -91,10 +84,7 @@ def test_planning_loads_no_heavy_library():
         "heavy = {'torch', 'sklearn', 'scipy', 'matplotlib', 'pandas', 'safetensors'}\n"
         "print(heavy & set(sys.modules))"
     )
-    environment = {**os.environ, "PYTHONPATH": str(ROOT / "workflow_scripts")}
-    command = [sys.executable, "-c", code]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True)
-    assert done.stdout.strip() == "set()", done.stdout + done.stderr
+    assert python("-c", code).stdout.strip() == "set()"
 
 
 def test_every_method_and_control_is_in_one_of_the_shipped_configurations():

@@ -18,10 +18,6 @@ from epistemic_calibration.data import (
 NPZ = {"source": "npz", "path": "file.npz"}
 
 
-def truncate(path):
-    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
-
-
 def arrays(**changes):
     rng = np.random.default_rng(0)
     content = {
@@ -102,7 +98,8 @@ def test_a_missing_or_broken_npz_file_is_named(tmp_path):
         with pytest.raises(DataError, match=r"no such file: .*file\.npz \(config key datasets"):
             function(NPZ, tmp_path)
     load_npz(tmp_path)
-    truncate(tmp_path / "file.npz")
+    path = tmp_path / "file.npz"
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
     for function in (load_dataset, class_names_of):
         with pytest.raises(DataError, match=r"file\.npz cannot be read"):
             function(NPZ, tmp_path)

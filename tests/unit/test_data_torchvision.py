@@ -12,10 +12,6 @@ from epistemic_calibration.data import DataError, _download, class_names_of, loa
 from epistemic_calibration.data import torchvision as source
 
 
-def truncate(path):
-    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
-
-
 def idx(array):
     """Return an array in the format of the MNIST files."""
     header = bytes([0, 0, 8, array.ndim]) + b"".join(n.to_bytes(4, "big") for n in array.shape)

@@ -2,16 +2,10 @@
 
 import json
 import re
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
+from shipped import ROOT, python
 
-import epistemic_calibration
-
-ROOT = Path(__file__).parents[2]
-PACKAGE = Path(epistemic_calibration.__file__).parents[1]
 PAGES = sorted((ROOT / "docs").glob("*.md"))
 
 
@@ -41,11 +35,7 @@ print(json.dumps(printed))
 
 
 def run(code, folder, given=None):
-    command = [sys.executable, "-c", code]
-    env = {"PYTHONPATH": str(PACKAGE), "OMP_NUM_THREADS": "1"}
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, env=env, input=given)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+    return python("-c", code, cwd=folder, input=given).stdout
 
 
 NUMBER = r"(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?"

@@ -2,10 +2,10 @@
 
 import dataclasses
 import typing
-import warnings
 
 import numpy as np
 import pytest
+from plain_networks import AUTOENCODER
 
 from epistemic_calibration.data import Dataset
 from epistemic_calibration.latents import available_encoders, load_encoder
@@ -15,15 +15,7 @@ from epistemic_calibration.latents.pca import PrincipalComponents
 from epistemic_calibration.parameters import BOUNDS
 
 #: Parameters that keep the tests fast.
-QUICK = {
-    "autoencoder": {
-        "n_epochs": 2,
-        "min_steps": 1,
-        "batch_size": 32,
-        "latent_size": 8,
-        "device": "cpu",
-    }
-}
+QUICK = {"autoencoder": AUTOENCODER}
 
 
 def pictures(n=60, height=10, width=7, channels=1, seed=0):
@@ -128,11 +120,10 @@ def test_images_are_not_changed(make, dtype):
     assert np.array_equal(images, copy)
 
 
+@pytest.mark.filterwarnings("error")
 def test_images_without_any_difference_have_finite_latents(make):
     images = np.full((20, 8, 8, 1), 100, dtype=np.uint8)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        latents = make().fit(images).encode(images)
+    latents = make().fit(images).encode(images)
     np.testing.assert_allclose(latents, np.tile(latents[0], (20, 1)), atol=1e-6)
     assert np.isfinite(latents).all()
 

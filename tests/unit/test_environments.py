@@ -4,15 +4,14 @@ import ast
 import re
 import sys
 from itertools import chain
-from pathlib import Path
 
 import pytest
 import yaml
+from shipped import METADATA, ROOT
 
 from epistemic_calibration.workflow.plan import stages
 from epistemic_calibration.workflow.sources import STAGES, source_files
 
-ROOT = Path(__file__).parents[2]
 ENVIRONMENTS = sorted((ROOT / "envs").glob("*.yaml"))
 CONDA_TO_PIP = {"pytorch": "torch"}
 MODULE_TO_PACKAGE = {
@@ -90,9 +89,6 @@ def imports(path):
 
 
 def test_lock_pins_every_declared_dependency():
-    import tomllib
-
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    declared = [*project["dependencies"], *chain(*project["optional-dependencies"].values())]
+    declared = [*METADATA["dependencies"], *chain(*METADATA["optional-dependencies"].values())]
     names = {re.match(r"[A-Za-z0-9_.\-]+", requirement).group() for requirement in declared}
     assert names <= set(locked_versions())

@@ -1,15 +1,12 @@
 """Small sets are trained for enough steps; those of the paper as it says."""
 
-from pathlib import Path
-
 import pytest
-import yaml
+from shipped import ROOT, SHIPPED
 
 from epistemic_calibration._epochs import number_of_epochs
 from epistemic_calibration.workflow.config import resolve_config
 
-ROOT = Path(__file__).parents[2]
-CONFIG = resolve_config(yaml.safe_load((ROOT / "config.yaml").read_text()), ROOT)
+CONFIG = resolve_config(SHIPPED, ROOT)
 #: Training images; of cifar10n, a fifth is held out.
 SIZES = {"mnist": 60_000, "cifar10": 50_000, "cifar10h": 50_000, "cifar10n": 40_000}
 

@@ -1,16 +1,15 @@
 """The example files of methods keep the contract, where their own package is installed."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
+from shipped import ROOT
 from sklearn.datasets import make_classification
 from sklearn.metrics import roc_auc_score
 
 from epistemic_calibration.methods import load_method
 from epistemic_calibration.methods._check import check_file
 
-EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("*.py"))
+EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 #: Far fewer trees and draws than by default.
 SMALL = {
     "bart": {"n_trees": 20, "n_burn_in": 30, "n_hypotheses": 30},

@@ -41,6 +41,7 @@ def test_a_majority_of_raters_is_not_what_a_right_method_is_judged_by():
 
 @pytest.mark.parametrize("n_raters", [2, 5, 100])
 @pytest.mark.parametrize("law", ["even", "rare", "constant", "majority", "rare majority"])
+@pytest.mark.filterwarnings("ignore")
 def test_right_counts_are_never_taken_for_those_of_another_order(n_raters, law):
     rng = np.random.default_rng(n_raters)
     for _ in range(30):
@@ -49,9 +50,7 @@ def test_right_counts_are_never_taken_for_those_of_another_order(n_raters, law):
         )
         counts = rng.binomial(n_raters, p)
         y = (2 * counts > n_raters if "majority" in law else rng.random(1500) < p).astype(int)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            as_predictions(y, p[:, None] * np.ones(2), n_positive=counts, n_labels=n_raters)
+        as_predictions(y, p[:, None] * np.ones(2), n_positive=counts, n_labels=n_raters)
 
 
 @pytest.mark.parametrize("swap", [(0, 2), (0, 1)])

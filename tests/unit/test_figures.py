@@ -1,15 +1,15 @@
 """The figures of a data set: what they show of its scores, and that files are the same bytes."""
 
 import dataclasses
-import sys
 import warnings
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 from matplotlib.figure import Figure
 from matplotlib.text import Text
+from page_data import TABLE_METHODS, run_results, together
+from shipped import ROOT
 
 from epistemic_calibration.registry import load
 from epistemic_calibration.report import FIGURES
@@ -27,17 +27,7 @@ from epistemic_calibration.report.figures import (
 from epistemic_calibration.report.results import DatasetResults
 from epistemic_calibration.report.style import COLUMN_WIDTH, FULL_WIDTH
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
-from page_data import run_results
-
-ROOT = Path(__file__).parents[2]
-METHODS = {
-    "mine": {"label": "Mine", "family": "active"},
-    "random_forest": {"label": "Random Forest", "family": "active"},
-    "swag": {"label": "SWAG", "family": "active"},
-    "centroids": {"label": "Centroids", "family": "illustrative"},
-    "base_rate": {"label": "Base rate", "family": "control"},
-}
+METHODS = TABLE_METHODS | {"swag": {"label": "SWAG", "family": "active"}}
 # Corrected TECE with its limits, share with its own, errors in all and in those kept.
 VALUES = {
     "mine": (0.0004, 0.0, 0.0009, 0.5, np.inf, 0.05, 0.01),
@@ -51,13 +41,7 @@ VALUES = {
 def results():
     names = ["tece_corrected", "tece_corrected_low", "tece_corrected_high"]
     names += ["reported_share_at_least", "reported_share_at_most", "error_rate", "kept_error_90"]
-    rows = [
-        (method, metric, value)
-        for method, values in VALUES.items()
-        for metric, value in zip(names, values, strict=True)
-    ]
-    scores = pd.DataFrame(rows, columns=["method", "metric", "value"])
-    scores = scores.assign(dataset="toy", seed=0, scope="all_tasks", task=None)
+    scores = together({m: dict(zip(names, v, strict=True)) for m, v in VALUES.items()}, "toy")
     return DatasetResults(scores, "toy", METHODS)
 
 

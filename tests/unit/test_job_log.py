@@ -24,23 +24,6 @@ def wrapped():
 """
 
 
-@pytest.fixture
-def own(tmp_path):
-    path = tmp_path / "own_method.py"
-    path.write_text(OWN)
-    spec = importlib.util.spec_from_file_location("own_method", path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-def failure(function, *arguments):
-    with pytest.raises(Exception) as caught:
-        function(*arguments)
-    # Without the frame of this test, which is no user's file.
-    return failed_line(caught.value.with_traceback(caught.value.__traceback__.tb_next))
-
-
 @pytest.mark.parametrize(
     ("name", "expected"),
     [
@@ -50,8 +33,17 @@ def failure(function, *arguments):
         ("wrapped", "own_method.py, line 5: RuntimeError: no inverse"),
     ],
 )
-def test_the_line_to_blame_is_the_users(own, name, expected):
-    assert failure(getattr(own, name)).startswith(f"FAILED: {expected}")
+def test_the_line_to_blame_is_the_users(tmp_path, name, expected):
+    path = tmp_path / "own_method.py"
+    path.write_text(OWN)
+    spec = importlib.util.spec_from_file_location("own_method", path)
+    own = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(own)
+    with pytest.raises(Exception) as caught:
+        getattr(own, name)()
+    # Without the frame of this test, which is no user's file.
+    error = caught.value.with_traceback(caught.value.__traceback__.tb_next)
+    assert failed_line(error).startswith(f"FAILED: {expected}")
 
 
 @pytest.mark.fault

@@ -2,9 +2,6 @@
 
 import functools
 import inspect
-import subprocess
-import sys
-from pathlib import Path
 from typing import Annotated, Literal, get_args, get_origin, get_type_hints
 
 import numpy as np
@@ -12,14 +9,18 @@ import pydantic
 import pytest
 import torch
 import yaml
+from shipped import ROOT, python
 
 from epistemic_calibration.latents._neighbors import nearest_neighbors
 from epistemic_calibration.methods import available_methods, load_method
 from epistemic_calibration.methods.base import Predictions
 
-ROOT = Path(__file__).resolve().parents[2]
 METHODS = available_methods()
 N_TRAIN, N_TEST, N_FEATURES = 60, 25, 3
+RNG = np.random.default_rng(0)
+X_TRAIN = RNG.standard_normal((N_TRAIN, N_FEATURES)).astype(np.float32)
+Y_TRAIN = np.stack([X_TRAIN[:, 0] > 0.3, X_TRAIN[:, 1] > 0], axis=1).astype(np.uint8)
+X_TEST = RNG.standard_normal((N_TEST, N_FEATURES)).astype(np.float32)
 
 
 @pytest.fixture(params=METHODS)
@@ -31,15 +32,6 @@ def method_class(request):
 def cheap(method_class, few):
     """The class of a method, with parameters that make it cheap."""
     return functools.partial(method_class, **few(method_class))
-
-
-@pytest.fixture(scope="module")
-def data():
-    rng = np.random.default_rng(0)
-    X_train = rng.standard_normal((N_TRAIN, N_FEATURES)).astype(np.float32)
-    Y_train = np.stack([X_train[:, 0] > 0.3, X_train[:, 1] > 0], axis=1).astype(np.uint8)
-    X_test = rng.standard_normal((N_TEST, N_FEATURES)).astype(np.float32)
-    return X_train, Y_train, X_test
 
 
 def is_valid(predictions, n_samples):
@@ -126,14 +118,7 @@ def test_reading_the_class_imports_nothing_heavy(name):
         f"load_method({name!r}).default_parameters(); "
         "print(*sorted({'torch', 'sklearn', 'scipy', 'laplace', 'numba'} & set(sys.modules)))"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        capture_output=True,
-        text=True,
-        check=True,
-        env={"PYTHONPATH": ":".join(sys.path)},
-    )
-    assert done.stdout.split() == []
+    assert python("-c", code).stdout.split() == []
 
 
 @pytest.mark.fault
@@ -146,9 +131,8 @@ def test_a_misspelt_choice_is_named(method_class):
                 method_class(**{name: "paer"})
 
 
-def test_same_seed_same_predictions_and_no_global_state(cheap, data):
-    X_train, Y_train, X_test = data
-    wide = np.repeat(X_train, 2, axis=1)
+def test_same_seed_same_predictions_and_no_global_state(cheap):
+    wide = np.repeat(X_TRAIN, 2, axis=1)
     wide.setflags(write=False)
     strided = wide[:, ::2]
     assert not strided.flags.c_contiguous and not strided.flags.writeable
@@ -156,8 +140,8 @@ def test_same_seed_same_predictions_and_no_global_state(cheap, data):
     torch.manual_seed(3)
     before = np.random.get_state()[1].copy(), torch.get_rng_state()  # noqa: NPY002
     first, second, of_strided = (
-        cheap(random_state=1).fit(X, Y_train[:, 0]).predict(X_test)
-        for X in (X_train, X_train.copy(), strided)
+        cheap(random_state=1).fit(X, Y_TRAIN[:, 0]).predict(X_TEST)
+        for X in (X_TRAIN, X_TRAIN.copy(), strided)
     )
     assert np.array_equal(np.random.get_state()[1], before[0])  # noqa: NPY002
     assert torch.equal(torch.get_rng_state(), before[1])
@@ -165,20 +149,19 @@ def test_same_seed_same_predictions_and_no_global_state(cheap, data):
     assert all(np.isfinite(value) for value in first.diagnostics.values())
     assert_equal_predictions(first, second)
     assert_equal_predictions(first, of_strided, atol=1e-4)
-    other = cheap(random_state=2).fit(X_train, Y_train[:, 0]).predict(X_test)
+    other = cheap(random_state=2).fit(X_TRAIN, Y_TRAIN[:, 0]).predict(X_TEST)
     nothing_is_drawn = cheap.func.label == "Base rate"
     assert np.array_equal(other.hypotheses, first.hypotheses) == nothing_is_drawn
 
 
-def test_a_task_depends_neither_on_the_others_nor_on_given_neighbours(cheap, data):
-    X_train, Y_train, X_test = data
+def test_a_task_depends_neither_on_the_others_nor_on_given_neighbours(cheap):
 
     def run(columns, **given):
         return list(
             cheap.func.fit_predict_tasks(
-                X_train,
-                Y_train[:, columns],
-                X_test,
+                X_TRAIN,
+                Y_TRAIN[:, columns],
+                X_TEST,
                 parameters=cheap.func.default_parameters() | cheap.keywords,
                 random_states=[11 + c for c in columns],
                 **given,
@@ -191,24 +174,23 @@ def test_a_task_depends_neither_on_the_others_nor_on_given_neighbours(cheap, dat
     # Batched products may be summed in another order, which training in float32 amplifies.
     for column in (0, 1):
         assert_equal_predictions(together[column], by_itself[column], atol=1e-4)
-        alone = cheap(random_state=11 + column).fit(X_train, Y_train[:, column])
-        assert_equal_predictions(together[column], alone.predict(X_test), atol=1e-4)
-    (given,) = run([0], neighbors=nearest_neighbors(X_train, X_test, 20))
+        alone = cheap(random_state=11 + column).fit(X_TRAIN, Y_TRAIN[:, column])
+        assert_equal_predictions(together[column], alone.predict(X_TEST), atol=1e-4)
+    (given,) = run([0], neighbors=nearest_neighbors(X_TRAIN, X_TEST, 20))
     assert_equal_predictions(given, by_itself[0])
 
 
-def test_ten_training_points_suffice(method_class, data):
-    X_train, Y_train, X_test = data
+def test_ten_training_points_suffice(method_class):
     # The first ten have both labels.
-    assert 0 < Y_train[:10, 1].sum() < 10
-    method = method_class(random_state=1).fit(X_train[:10], Y_train[:10, 1])
-    assert is_valid(method.predict(X_test), N_TEST)
+    assert 0 < Y_TRAIN[:10, 1].sum() < 10
+    method = method_class(random_state=1).fit(X_TRAIN[:10], Y_TRAIN[:10, 1])
+    assert is_valid(method.predict(X_TEST), N_TEST)
 
 
 @pytest.mark.parametrize("n_constant", [1, N_FEATURES])
-def test_constant_features_are_harmless(cheap, data, n_constant):
-    X_train, Y_train, X_test = (array.copy() for array in data)
+def test_constant_features_are_harmless(cheap, n_constant):
+    X_train, X_test = X_TRAIN.copy(), X_TEST.copy()
     X_train[:, :n_constant] = 0
     X_test[:, :n_constant] = 0
-    method = cheap(random_state=1).fit(X_train, Y_train[:, 1])
+    method = cheap(random_state=1).fit(X_train, Y_TRAIN[:, 1])
     assert is_valid(method.predict(X_test), N_TEST)

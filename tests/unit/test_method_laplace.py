@@ -7,6 +7,8 @@ from plain_networks import FAST, problem
 from epistemic_calibration.methods.kernels.prediction import last_hidden_activations
 from epistemic_calibration.methods.laplace import LastLayerLaplace
 
+X, Y = problem(400)
+
 
 def gauss_newton_matrix(method, X):
     """Sum over samples of (diag p − p pᵀ) ⊗ φ φᵀ: weights first, output by output, then biases."""
@@ -28,8 +30,7 @@ def gauss_newton_matrix(method, X):
 
 @pytest.mark.parametrize("structure", ["full", "diag"])
 def test_the_posterior_is_that_of_the_closed_form(structure):
-    X, y = problem(400)
-    method = LastLayerLaplace(**FAST, hessian_structure=structure).fit(X, y)
+    method = LastLayerLaplace(**FAST, hessian_structure=structure).fit(X, Y)
     expected = gauss_newton_matrix(method, X)
     prior_precision = method.diagnostics()["prior_precision"]
     assert 0 < prior_precision < 1e4
@@ -42,8 +43,7 @@ def test_the_posterior_is_that_of_the_closed_form(structure):
 
 
 def test_the_prior_precision_maximises_the_marginal_likelihood():
-    X, y = problem(400)
-    method = LastLayerLaplace(**FAST).fit(X, y)
+    method = LastLayerLaplace(**FAST).fit(X, Y)
     eigenvalues = np.linalg.eigvalsh(gauss_newton_matrix(method, X)).clip(0)
     weights = method.networks_.weights[-1][0].astype(float)
 
@@ -61,8 +61,7 @@ def test_the_prior_precision_maximises_the_marginal_likelihood():
 
 @pytest.mark.parametrize("structure", ["full", "diag"])
 def test_hypotheses_are_the_network_with_gaussian_last_layers(structure):
-    X, y = problem(400)
-    method = LastLayerLaplace(**FAST, hessian_structure=structure, n_hypotheses=3000).fit(X, y)
+    method = LastLayerLaplace(**FAST, hessian_structure=structure, n_hypotheses=3000).fit(X, Y)
     hypotheses = method.sample_hypotheses(X[:20])
     precision = gauss_newton_matrix(method, X)
     if structure == "diag":

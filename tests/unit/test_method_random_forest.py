@@ -1,5 +1,3 @@
-import warnings
-
 import numpy as np
 import pytest
 from sklearn.ensemble import RandomForestClassifier
@@ -65,11 +63,10 @@ def test_quantised_forest_predicts_as_well():
 
 
 @pytest.mark.usefixtures("always_quantised")
+@pytest.mark.filterwarnings("error")
 def test_dead_features_are_quantised_without_warnings():
     X_dead = np.column_stack([X, np.zeros(len(X))])
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        method = RandomForest(n_estimators=5).fit(X_dead, Y)
+    method = RandomForest(n_estimators=5).fit(X_dead, Y)
     assert np.all(np.isfinite(method.sample_hypotheses(X_dead)))
 
 

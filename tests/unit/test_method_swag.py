@@ -10,6 +10,7 @@ from epistemic_calibration.methods.swag import SWAG, Moments
 from epistemic_calibration.seeds import derive_seed
 
 FAST = {**FAST, "n_epochs": 4, "n_collected": 6, "rank": 4}
+X, Y = problem(150, dead=True)
 
 
 def test_moments_are_those_that_the_paper_updates():
@@ -45,10 +46,9 @@ def test_draws_have_the_covariance_of_the_paper():
 
 @pytest.mark.parametrize("momentum", [0.0, 0.9])
 def test_iterates_are_those_of_a_plain_loop(momentum):
-    X, y = problem(150, dead=True)
     trained = train_networks(
         X,
-        np.stack([y, 1 - y]),
+        np.stack([Y, 1 - Y]),
         seeds=[5, 6],
         hidden_sizes=(10, 4),
         n_epochs=3,
@@ -58,7 +58,7 @@ def test_iterates_are_those_of_a_plain_loop(momentum):
     )
     assert [w.shape for w in trained.iterates] == [(2, 2, 5, 10), (2, 2, 11, 4), (2, 2, 5, 2)]
     for k, seed in enumerate([5, 6]):
-        plain, labels = PlainNetwork((4, 10, 4, 2), seed), y if k == 0 else 1 - y
+        plain, labels = PlainNetwork((4, 10, 4, 2), seed), Y if k == 0 else 1 - Y
         optimizer = torch.optim.Adam(plain.module.parameters(), lr=3e-3)
         for epoch in range(5):
             if epoch == 3:
@@ -73,11 +73,10 @@ def test_iterates_are_those_of_a_plain_loop(momentum):
 
 
 def test_a_fit_has_the_moments_of_its_iterates():
-    X, y = problem(150, dead=True)
-    method = SWAG(**FAST, random_state=3).fit(X, y)
+    method = SWAG(**FAST, random_state=3).fit(X, Y)
     networks = train_networks(
         X,
-        y[None],
+        Y[None],
         seeds=[derive_seed(3, 0)],
         **{k: v for k, v in FAST.items() if k not in ("rank", "n_collected", "min_steps")},
         constant_rate=ConstantRate(6, method.constant_rate, method.momentum),
@@ -92,8 +91,7 @@ def test_a_fit_has_the_moments_of_its_iterates():
 
 
 def test_hypotheses_are_networks_with_drawn_weights():
-    X, y = problem(150, dead=True)
-    method = SWAG(**FAST, n_hypotheses=5, random_state=3).fit(X, y)
+    method = SWAG(**FAST, n_hypotheses=5, random_state=3).fit(X, Y)
     rng = np.random.default_rng(derive_seed(3, "weights"))
     hypotheses = method.sample_hypotheses(X)
     for j, draw in enumerate(method.moments_.draw(5, rng)):

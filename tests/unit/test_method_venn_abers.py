@@ -1,8 +1,6 @@
-import subprocess
-import sys
-
 import numpy as np
 import pytest
+from shipped import python
 from sklearn.isotonic import IsotonicRegression
 
 pytest.importorskip("venn_abers", reason="needs epistemic-calibration[extended]")
@@ -10,16 +8,6 @@ pytest.importorskip("venn_abers", reason="needs epistemic-calibration[extended]"
 from epistemic_calibration.methods.venn_abers import VennAbersPredictor
 
 RNG = np.random.default_rng(0)
-
-
-def one_at_a_time(scores, labels, test_scores):
-    """The definition: two isotonic regressions for each test point."""
-    pairs = np.empty((len(test_scores), 2))
-    for i, score in enumerate(test_scores):
-        for label in (0, 1):
-            isotonic = IsotonicRegression().fit(np.append(scores, score), np.append(labels, label))
-            pairs[i, label] = isotonic.predict([score])[0]
-    return pairs
 
 
 @pytest.mark.parametrize("decimals", [0, 1, None], ids=["many ties", "ties", "no ties"])
@@ -32,9 +20,13 @@ def test_hypotheses_are_two_isotonic_regressions_per_test_point(n, decimals):
         X, X_test = X.round(decimals), X_test.round(decimals)
     method = VennAbersPredictor(random_state=3).fit(X, y)
     hypotheses = method.sample_hypotheses(X_test)
-    expected = one_at_a_time(
-        method.calibration_scores_, method.calibration_labels_, method._scores(X_test)
-    )
+    scores, labels = method.calibration_scores_, method.calibration_labels_
+    # The definition.
+    expected = np.empty((len(X_test), 2))
+    for i, score in enumerate(method._scores(X_test)):
+        for label in (0, 1):
+            isotonic = IsotonicRegression().fit(np.append(scores, score), np.append(labels, label))
+            expected[i, label] = isotonic.predict([score])[0]
     np.testing.assert_allclose(hypotheses, expected, atol=1e-12)
     assert np.all(hypotheses[:, 0] <= hypotheses[:, 1])
 
@@ -77,14 +69,7 @@ def test_numpy_treats_divisions_as_before():
         "load_method('venn_abers')().fit(X, y).sample_hypotheses(X); "
         "import sys; print('venn_abers' in sys.modules, np.geterr() == before)"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        capture_output=True,
-        text=True,
-        check=True,
-        env={"PYTHONPATH": ":".join(sys.path)},
-    )
-    assert done.stdout.split() == ["True", "True"]
+    assert python("-c", code).stdout.split() == ["True", "True"]
 
 
 @pytest.mark.fault

@@ -52,32 +52,26 @@ def problem(n_samples=150, n_networks=3, n_features=6, seed=0):
     return X, (scores.T > 0).astype(np.uint8)
 
 
-def lock_step(X, labels, *, hidden_sizes=(7, 5), batch_size=32, noise=None, seed=0):
-    layer_sizes = (X.shape[1], *hidden_sizes, 2)
-    seeds = range(seed, seed + len(labels))
-    weights = [
-        np.stack(w) for w in zip(*(initial_weights(layer_sizes, s) for s in seeds), strict=True)
-    ]
-    return LockStepTraining(
-        with_constant(torch.from_numpy(X), padded_rows(layer_sizes[0] + 1, layer_sizes[1])),
-        labels,
-        weights,
-        seeds=list(seeds),
-        batch_size=batch_size,
-        learning_rate=1e-3,
-        noise=noise,
-        loss=cross_entropy,
-    )
+X, LABELS = problem()
 
 
 @pytest.mark.parametrize("noise", NOISES.values(), ids=NOISES)
 @pytest.mark.parametrize("size", [32, 13])
 def test_gradients_are_those_of_autograd(noise, size):
-    X, labels = problem()
-    training = lock_step(X, labels, batch_size=size, noise=noise)
+    initial = [initial_weights((6, 7, 5, 2), seed) for seed in range(3)]
+    training = LockStepTraining(
+        with_constant(torch.from_numpy(X), padded_rows(7, 7)),
+        LABELS,
+        [np.stack(of_layer) for of_layer in zip(*initial, strict=True)],
+        seeds=[0, 1, 2],
+        batch_size=size,
+        learning_rate=1e-3,
+        noise=noise,
+        loss=cross_entropy,
+    )
     training.epoch, step = 1, training.steps[size]
     indices = torch.randint(len(X), (3, 32), generator=torch.Generator().manual_seed(1))
-    targets = torch.from_numpy(labels.astype(np.float32)).gather(1, indices)
+    targets = torch.from_numpy(LABELS.astype(np.float32)).gather(1, indices)
     losses = torch.zeros((3, 32))
     step.compute_gradients(indices, targets, losses)
 
@@ -178,17 +172,15 @@ def test_a_network_does_not_depend_on_its_company(
 
 @pytest.mark.parametrize("noise", [Dropout((0.0, 0.0)), DropConnect(0.0)])
 def test_masks_that_drop_nothing_change_nothing(noise):
-    X, labels = problem()
     settings = {"seeds": range(3), "n_epochs": 2, "device": "cpu"}
-    masked = train_networks(X, labels, noise=noise, **settings)
-    plain = train_networks(X, labels, **settings)
+    masked = train_networks(X, LABELS, noise=noise, **settings)
+    plain = train_networks(X, LABELS, **settings)
     for a, b in zip(masked.weights, plain.weights, strict=True):
         assert np.array_equal(a, b)
 
 
 def test_weights_of_a_feature_that_is_always_zero_stay_as_drawn():
-    X, labels = problem()
-    trained = train_networks(X, labels, seeds=range(3), n_epochs=2, device="cpu")
+    trained = train_networks(X, LABELS, seeds=range(3), n_epochs=2, device="cpu")
     for k in range(3):
         start = initial_weights((6, 100, 20, 2), k)[0]
         moved = (trained.weights[0][k] != start).any(axis=1)
@@ -256,9 +248,8 @@ def test_denormal_floats_are_flushed_in_training_only():
 
 
 def test_progress_is_logged(caplog):
-    X, labels = problem()
     with caplog.at_level(logging.INFO, logger="epistemic_calibration"):
-        train_networks(X, labels, seeds=range(3), n_epochs=2, group_size=2, device="cpu")
+        train_networks(X, LABELS, seeds=range(3), n_epochs=2, group_size=2, device="cpu")
     assert len(caplog.messages) == 4
     assert caplog.messages[0].startswith("networks 1-2 of 3, epoch 1/2: mean loss 0.")
     assert caplog.messages[3].startswith("networks 3-3 of 3, epoch 2/2: mean loss 0.")
@@ -266,9 +257,8 @@ def test_progress_is_logged(caplog):
 
 @pytest.mark.fault
 def test_a_loss_that_is_not_finite_is_an_error():
-    X, labels = problem()
     with pytest.raises(FloatingPointError, match="learning_rate=1e"):
-        train_networks(X, labels, seeds=range(3), learning_rate=1e30, device="cpu")
+        train_networks(X, LABELS, seeds=range(3), learning_rate=1e30, device="cpu")
 
 
 @pytest.mark.fault
@@ -285,8 +275,7 @@ def test_a_loss_that_is_not_finite_is_an_error():
     ],
 )
 def test_wrong_arguments_are_named(change, message):
-    X, labels = problem()
-    arguments = {"X": X, "labels": labels, "seeds": range(3), "device": "cpu", **change}
+    arguments = {"X": X, "labels": LABELS, "seeds": range(3), "device": "cpu", **change}
     with pytest.raises(ValueError, match=message):
         train_networks(**arguments)
 
@@ -302,7 +291,6 @@ def test_absent_cuda_is_an_error_only_where_it_is_asked_for(monkeypatch):
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs CUDA")
 @pytest.mark.parametrize("noise", NOISES.values(), ids=NOISES)
 def test_cuda_agrees_with_the_cpu(noise):
-    X, labels = problem()
     settings = {"seeds": range(3), "n_epochs": 2, "noise": noise}
-    cpu, cuda = (train_networks(X, labels, device=d, **settings) for d in ("cpu", "cuda"))
+    cpu, cuda = (train_networks(X, LABELS, device=d, **settings) for d in ("cpu", "cuda"))
     np.testing.assert_allclose(cuda.losses, cpu.losses, rtol=1e-3)

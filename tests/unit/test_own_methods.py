@@ -3,11 +3,10 @@
 import copy
 import re
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
-import yaml
+from shipped import SHIPPED
 
 from epistemic_calibration.latents._neighbors import nearest_neighbors
 from epistemic_calibration.methods import available_methods, load_method
@@ -16,10 +15,17 @@ from epistemic_calibration.methods.base import MethodError
 from epistemic_calibration.workflow.config import ConfigError, resolve_config
 from epistemic_calibration.workflow.plan import Plan
 
-ROOT = Path(__file__).parents[2]
-SHIPPED = yaml.safe_load((ROOT / "config.yaml").read_text())
 
-METHOD = """\
+def text(
+    base="Method",
+    label='label = "My Method"',
+    init="self, *, random_state=0",
+    fit="pass",
+    sample="sample_hypotheses",
+    predict="pass",
+):
+    """A method as the text of a file, of which tests change parts."""
+    return f"""\
 import numpy as np
 from epistemic_calibration.methods import Method
 
@@ -38,18 +44,6 @@ class Mine({base}):
         {predict}
         return np.random.default_rng(self.random_state).random((len(X), 3))
 """
-PARTS = {
-    "base": "Method",
-    "label": 'label = "My Method"',
-    "init": "self, *, random_state=0",
-    "fit": "pass",
-    "sample": "sample_hypotheses",
-    "predict": "pass",
-}
-
-
-def text(**changes):
-    return METHOD.format(**{**PARTS, **changes})
 
 
 @pytest.fixture
@@ -185,21 +179,20 @@ def test_what_a_method_depends_on_counts_as_its_code(resolved, tmp_path):
 # --- Arrays
 
 
-@pytest.fixture(scope="module")
-def data():
-    rng = np.random.default_rng(0)
-    X = rng.standard_normal((60, 4)).astype(np.float32)
-    Y = (X[:, :3] + rng.standard_normal((60, 3)) > 0.3).astype(np.uint8)
-    return X, np.concatenate([Y, 1 - Y[:, :2]], axis=1), rng.standard_normal((25, 4)).astype("f4")
+RNG = np.random.default_rng(0)
+X_TRAIN = RNG.standard_normal((60, 4)).astype(np.float32)
+Y_TRAIN = (X_TRAIN[:, :3] + RNG.standard_normal((60, 3)) > 0.3).astype(np.uint8)
+Y_TRAIN = np.concatenate([Y_TRAIN, 1 - Y_TRAIN[:, :2]], axis=1)
+X_TEST = RNG.standard_normal((25, 4)).astype(np.float32)
 
 
-def run(method, data, columns, path=None, **parameters):
-    X, Y, X_test = (array.copy() for array in data)
+def run(method, columns, path=None, **parameters):
+    X, X_test = X_TRAIN.copy(), X_TEST.copy()
     return list(
         predict_tasks(
             method,
             X,
-            Y[:, columns],
+            Y_TRAIN[:, columns],
             X_test,
             parameters=parameters,
             random_states=[11 + column for column in columns],
@@ -229,39 +222,39 @@ def mine(tmp_path):
         ({"predict": "self.neighbors.distances[:] = 0"}, 16),
     ],
 )
-def test_a_method_that_changes_what_it_is_given_is_stopped_there(mine, data, change, line):
+def test_a_method_that_changes_what_it_is_given_is_stopped_there(mine, change, line):
     method, path = mine(**change)
     expected = rf"mine\.py: ValueError: .* is read-only \(line {line} of mine\.py\); .* on a copy"
     with pytest.raises(MethodError, match=expected):
-        run(method, data, [0], path)
+        run(method, [0], path)
 
 
 @pytest.mark.parametrize("where", ["fit", "predict"])
-def test_a_change_through_a_tensor_is_found(mine, data, where, recwarn):
+def test_a_change_through_a_tensor_is_found(mine, where, recwarn):
     method, path = mine(**{where: "import torch; torch.from_numpy(X).mul_(0)"})
     name = "X_train" if where == "fit" else "X_test"
     with pytest.raises(MethodError, match=rf"mine\.py: {name} has been changed in place"):
-        run(method, data, [0], path)
+        run(method, [0], path)
 
 
-def test_a_tensor_that_is_only_read_gives_no_warning(mine, data, recwarn):
+def test_a_tensor_that_is_only_read_gives_no_warning(mine, recwarn):
     method, path = mine(fit="import torch; self.m_ = torch.from_numpy(X).mean(0)")
-    assert len(run(method, data, [0, 1], path)) == 2
+    assert len(run(method, [0, 1], path)) == 2
     assert not [w for w in recwarn if "writ" in str(w.message)]
 
 
-def grouped(method, data, size, **parameters):
+def grouped(method, size, **parameters):
     groups = [list(range(start, min(start + size, 5))) for start in range(0, 5, size)]
-    return [p for columns in groups for p in run(method, data, columns, **parameters)]
+    return [p for columns in groups for p in run(method, columns, **parameters)]
 
 
 @pytest.mark.fault
 @pytest.mark.parametrize("name", available_methods())
-def test_how_tasks_are_grouped_does_not_matter_to_the_methods_of_the_project(name, data, few):
+def test_how_tasks_are_grouped_does_not_matter_to_the_methods_of_the_project(name, few):
     method = load_method(name)
-    together = grouped(method, data, 5, **few(method))
+    together = grouped(method, 5, **few(method))
     for tasks_at_once in (1, 2):
-        found = grouped(method, data, tasks_at_once, **few(method))
+        found = grouped(method, tasks_at_once, **few(method))
         for a, b in zip(found, together, strict=True):
             for name in ("hypotheses", "epistemic_uncertainty", "prediction"):
                 np.testing.assert_array_equal(getattr(a, name), getattr(b, name))

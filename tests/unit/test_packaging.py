@@ -6,15 +6,13 @@ import shutil
 import subprocess
 import sys
 import tarfile
-import tomllib
 import venv
 import zipfile
-from pathlib import Path
 
 import numpy as np
 import pytest
+from shipped import METADATA, ROOT
 
-ROOT = Path(__file__).parents[2]
 ENV = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
 #: What is needed to run the project, its tests and its documentation.
 PROJECT = (
@@ -85,9 +83,8 @@ def installed(environment, wheel):
 
 
 def test_the_core_is_light():
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     core = {"numpy", "pandas", "scikit-learn", "scipy", "threadpoolctl"}
-    assert {each.partition(">=")[0] for each in project["dependencies"]} == core
+    assert {each.partition(">=")[0] for each in METADATA["dependencies"]} == core
 
 
 def test_the_wheel_holds_the_package(wheel):

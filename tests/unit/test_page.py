@@ -3,14 +3,12 @@
 import dataclasses
 import json
 import re
-import sys
 import xml.etree.ElementTree as ET
-from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import pytest
 from matplotlib.figure import Figure
+from page_data import IMAGE, SCRIPT, run_results, together
 from scipy.stats import binomtest
 
 from epistemic_calibration import evaluate
@@ -35,9 +33,6 @@ from epistemic_calibration.report.page._template import COLORS
 from epistemic_calibration.report.page.run import run_page
 from epistemic_calibration.report.results import DatasetResults
 from epistemic_calibration.report.style import method_styles
-
-sys.path.insert(0, str(Path(__file__).parents[1]))
-from page_data import IMAGE, SCRIPT, run_results
 
 RNG = np.random.default_rng(0)
 
@@ -131,11 +126,9 @@ def test_bins_that_carry_the_error_have_their_shares_of_the_corrected_tece(group
 
 # The three answers
 
-NAN = float("nan")
-
 
 def scored(*, share=(), bounds=(), slope=(), gap=(), tece=(0.0004, 0.0001, 0.0009), ranking=()):
-    """Answers of one method, from its numbers with their ends."""
+    """Scores of one method by their metrics, from its numbers with their ends."""
     ends = ("", "_low", "_high")
     values = {f"tece_corrected{e}": v for e, v in zip(ends, tece, strict=True)}
     values |= {f"reported_share{e}": v for e, v in zip(ends, share, strict=False)}
@@ -143,15 +136,12 @@ def scored(*, share=(), bounds=(), slope=(), gap=(), tece=(0.0004, 0.0001, 0.000
     values |= {f"size_gap{e}": v for e, v in zip(ends, gap, strict=False)}
     values |= {f"reported_share_at_{e}": v for e, v in zip(("least", "most"), bounds, strict=False)}
     names = ("error_rate", "kept_error_90", "kept_error_90_by_prediction")
-    values |= dict(zip(names, ranking, strict=False))
-    rows = pd.DataFrame({"metric": values.keys(), "value": values.values()})
-    return rows.assign(dataset="pets", seed=0, scope="all_tasks", task=None)
+    return values | dict(zip(names, ranking, strict=False))
 
 
 def found_of(**of_methods):
     methods = {n: {"label": n.upper(), "family": "active"} for n in of_methods}
-    scores = pd.concat([rows.assign(method=n) for n, rows in of_methods.items()])
-    return answers(DatasetResults(scores, "pets", methods))
+    return answers(DatasetResults(together(of_methods, "pets"), "pets", methods))
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import yaml
+from shipped import ROOT, SHIPPED
 
 from epistemic_calibration.metrics import holm_correction
 from epistemic_calibration.scores._resamples import (
@@ -20,8 +20,6 @@ from epistemic_calibration.workflow.config import resolve_config
 from epistemic_calibration.workflow.plan import Plan, stages
 from epistemic_calibration.workflow.provenance import write_receipt
 
-ROOT = Path(__file__).parents[2]
-SHIPPED = yaml.safe_load((ROOT / "config.yaml").read_text())
 DIGITS = {"dataset": "digits", "seed": 0}
 
 
@@ -103,16 +101,13 @@ def test_a_spec_that_was_edited_is_written_anew(of_digits):
 # --- Seeds
 
 
-def latents_read_by(planned, seed):
-    where = {"dataset": "digits", "method": "eknn", "seed": seed}
-    return set(planned.spec("hypotheses", **where)["inputs"]["latents"])
-
-
 @pytest.mark.parametrize("shared", [True, False])
 def test_all_seeds_read_the_latents_of_the_first_unless_each_has_its_own_encoder(shared):
     planned = plan(lambda c: c.update(share_encoder=shared))
     seeds = planned.seeds("digits")
-    read = {seed: latents_read_by(planned, seed) for seed in seeds}
+    where = {"dataset": "digits", "method": "eknn"}
+    specs = {seed: planned.spec("hypotheses", seed=seed, **where) for seed in seeds}
+    read = {seed: set(spec["inputs"]["latents"]) for seed, spec in specs.items()}
     asked = {seed: {f"latents/digits-{seeds[0] if shared else seed}"} for seed in seeds}
     assert read == asked
     assert planned.has_one_encoder("digits") == shared

@@ -1,10 +1,10 @@
 """The published tables, and the comparison with them."""
 
-from pathlib import Path
-
 import numpy as np
 import pandas as pd
 import pytest
+from page_data import TABLE_METHODS
+from shipped import ROOT
 
 from epistemic_calibration.paper.published import (
     comparison_markdown,
@@ -14,28 +14,23 @@ from epistemic_calibration.paper.published import (
 )
 from epistemic_calibration.report.style import PAPER_METHODS
 
-PUBLISHED = Path(__file__).parents[2] / "resources" / "published_tables.csv"
-METHODS = {
-    "random_forest": {"label": "Random Forest", "family": "active"},
-    "centroids": {"label": "Centroids", "family": "illustrative"},
-}
+TABLE = ROOT / "resources" / "published_tables.csv"
+PUBLISHED = read_published(TABLE)
 
 
 def published_scores(offset=0.0, dataset="cifar10"):
-    published = read_published(PUBLISHED)
-    table = published[published["dataset"] == dataset].copy()
+    table = PUBLISHED[PUBLISHED["dataset"] == dataset].copy()
     table["value"] = table["value"].fillna(0.5) + offset
     return table.assign(seed=0, scope="task")
 
 
 def test_published_tables_are_complete():
-    published = read_published(PUBLISHED)
-    assert len(published) == 2 * 3 * 10 * 9
-    assert set(published["method"]) == set(PAPER_METHODS)
-    assert published.groupby("dataset")["task"].nunique().to_dict() == {"mnist": 10, "cifar10": 10}
-    assert "automobile" in set(published["task"])
-    assert published["value"].between(0, 1).sum() == 500
-    unpublished = published[published["value"].isna()]
+    assert len(PUBLISHED) == 2 * 3 * 10 * 9
+    assert set(PUBLISHED["method"]) == set(PAPER_METHODS)
+    assert PUBLISHED.groupby("dataset")["task"].nunique().to_dict() == {"mnist": 10, "cifar10": 10}
+    assert "automobile" in set(PUBLISHED["task"])
+    assert PUBLISHED["value"].between(0, 1).sum() == 500
+    unpublished = PUBLISHED[PUBLISHED["value"].isna()]
     assert set(zip(unpublished["dataset"], unpublished["metric"], strict=True)) == {
         ("cifar10", "accuracy")
     }
@@ -45,8 +40,7 @@ def test_published_tables_are_complete():
 
 
 def test_misprinted_accuracies_stand_beside_the_methods_they_belong_to():
-    published = read_published(PUBLISHED)
-    cells = published.query("dataset == 'cifar10' and metric == 'accuracy'")
+    cells = PUBLISHED.query("dataset == 'cifar10' and metric == 'accuracy'")
     # The printed row: .71 .71 .93 .93 .91 .91 .92 .92 .92
     airplane = cells[cells["task"] == "airplane"].set_index("method")
     assert airplane["value"].dropna().to_dict() == {
@@ -62,12 +56,12 @@ def test_misprinted_accuracies_stand_beside_the_methods_they_belong_to():
     assert airplane["printed_method"]["likelihood"] == "MC-Dropout"
     assert airplane["note"][:5].str.startswith("misprint").all()
     # Nothing else is misprinted.
-    assert published["note"].str.startswith("misprint").sum() == 50
+    assert PUBLISHED["note"].str.startswith("misprint").sum() == 50
 
 
 @pytest.mark.fault
 def test_read_published_refuses_two_rows_of_a_cell(tmp_path):
-    lines = PUBLISHED.read_text(encoding="utf-8").splitlines()
+    lines = TABLE.read_text(encoding="utf-8").splitlines()
     path = tmp_path / "twice.csv"
     path.write_text("\n".join([*lines, lines[1]]), encoding="utf-8")
     with pytest.raises(ValueError, match="two rows"):
@@ -82,7 +76,7 @@ def test_read_published_refuses_two_rows_of_a_cell(tmp_path):
     [(0.0, True), (0.005, True), (-0.005, True), (0.0051, False), (-0.0051, False)],
 )
 def test_comparison_knows_rounding(offset, within):
-    comparison = paper_comparison(published_scores(offset), read_published(PUBLISHED))
+    comparison = paper_comparison(published_scores(offset), PUBLISHED)
     compared = comparison[comparison["status"] == "compared"]
     np.testing.assert_allclose(compared["difference"].astype(float), offset, atol=1e-12)
     assert (compared["within_rounding"] == within).all()
@@ -93,7 +87,7 @@ def test_comparison_averages_over_seeds_and_says_what_was_not_run():
     scores = pd.DataFrame(runs, columns=["seed", "scope", "value"]).assign(
         dataset="mnist", method="eknn", task="3", metric="ece"
     )
-    comparison = paper_comparison(scores, read_published(PUBLISHED))
+    comparison = paper_comparison(scores, PUBLISHED)
     assert set(comparison["dataset"]) == {"mnist"}
     (row,) = comparison[comparison["status"] == "compared"].to_dict("records")
     assert (row["task"], row["method"], row["metric"]) == ("3", "eknn", "ece")
@@ -105,7 +99,7 @@ def test_comparison_averages_over_seeds_and_says_what_was_not_run():
 
 
 def test_means_leave_out_the_published_chain_that_failed():
-    comparison = paper_comparison(published_scores(), read_published(PUBLISHED))
+    comparison = paper_comparison(published_scores(), PUBLISHED)
     means = paper_comparison_means(comparison)
     rows = means[means["method"] == "bayesian_logistic_regression"]
     rows = rows.set_index(["metric", "tasks"])["published"]
@@ -119,7 +113,7 @@ def test_means_leave_out_the_published_chain_that_failed():
 
 def test_means_are_over_common_tasks():
     scores = published_scores().query("task in ['cat', 'dog']")
-    means = paper_comparison_means(paper_comparison(scores, read_published(PUBLISHED)))
+    means = paper_comparison_means(paper_comparison(scores, PUBLISHED))
     row = means.query("method == 'centroids' and metric == 'accuracy'").iloc[0]
     assert row["n_tasks"] == row["n_within_rounding"] == 2
     assert row["published"] == pytest.approx((0.67 + 0.68) / 2)
@@ -130,12 +124,11 @@ def test_means_are_over_common_tasks():
 
 
 def test_comparison_markdown_speaks_of_the_misprint_and_marks_differences():
-    published = read_published(PUBLISHED)
     scores = published_scores()
     changed = (scores["method"] == "eknn") & (scores["task"] == "cat") & (scores["metric"] == "ece")
     scores.loc[changed, "value"] += 0.02
-    comparison = paper_comparison(scores, published)
-    text = comparison_markdown(comparison, paper_comparison_means(comparison), METHODS)
+    comparison = paper_comparison(scores, PUBLISHED)
+    text = comparison_markdown(comparison, paper_comparison_means(comparison), TABLE_METHODS)
     assert "misprinted" in text
     assert text.count("**0.030** (0.01)") == 1
     assert text.count("**") == 4  # the legend's and this one

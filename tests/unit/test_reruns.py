@@ -3,18 +3,15 @@
 import copy
 import inspect
 import itertools
-from pathlib import Path
 
 import pytest
-import yaml
+from shipped import ROOT, SHIPPED
 
 from epistemic_calibration.workflow import sources
 from epistemic_calibration.workflow.config import resolve_config
 from epistemic_calibration.workflow.plan import Plan, stages
 from epistemic_calibration.workflow.sources import SCRIPTS
 
-ROOT = Path(__file__).parents[2]
-SHIPPED = yaml.safe_load((ROOT / "config.yaml").read_text())
 PACKAGE = SCRIPTS / "epistemic_calibration"
 
 SMALL = {

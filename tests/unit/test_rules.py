@@ -1,13 +1,12 @@
 """Rules and stages agree: each rule runs one stage's script, and hands it what it asks for."""
 
 import re
-from pathlib import Path
 
 import pytest
+from shipped import ROOT
 
 from epistemic_calibration.workflow.plan import stages
 
-ROOT = Path(__file__).parents[2]
 FILES = [ROOT / "Snakefile", *sorted((ROOT / "rules").glob("*.smk"))]
 TEXT = "\n".join(path.read_text() for path in FILES)
 

@@ -1,11 +1,10 @@
 """The declared sources of a job are the ones it really runs, and only their code counts."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from shipped import python
 
 from epistemic_calibration.methods import available_methods, method_path
 from epistemic_calibration.registry import registered_files
@@ -23,7 +22,6 @@ from epistemic_calibration.workflow.sources import (
 #: Imports each method as if nothing of the project had been, and prints what that has loaded.
 IMPORT_EACH = """
 import importlib, json, sys
-sys.path.insert(0, {scripts!r})
 found = {{}}
 for name in {methods!r}:
     for module in [m for m in sys.modules if m.startswith("epistemic_calibration")]:
@@ -40,10 +38,8 @@ def names(paths):
 
 
 def test_a_method_declares_what_importing_it_loads():
-    code = IMPORT_EACH.format(scripts=str(SCRIPTS), methods=available_methods())
-    command = [sys.executable, "-c", code]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    for method, loaded in json.loads(done.stdout).items():
+    printed = python("-c", IMPORT_EACH.format(methods=available_methods())).stdout
+    for method, loaded in json.loads(printed).items():
         declared = names(source_files(method_path(method)))
         assert f"epistemic_calibration/methods/{method}.py" in declared
         assert names(map(Path, loaded)) <= declared, method
@@ -58,7 +54,7 @@ def test_fits_and_scores_do_not_depend_on_each_other_or_on_tables():
     scored = names(
         source_files(STAGES / "scores.py", *registered_files("epistemic_calibration.scores"))
     )
-    for other in ("methods/", "report/", "paper/", "latents/", "torchvision"):
+    for other in ("methods/", "report/", "paper/", "latents/", "evaluation/", "torchvision"):
         assert not [name for name in scored if other in name], other
 
 
@@ -180,7 +176,3 @@ def test_hidden_files_and_bytecode_are_not_among_those_of_a_folder(tmp_path):
         (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / path).write_text("")
     assert files_below(tmp_path) == [tmp_path / "a" / "c.csv", tmp_path / "b.py"]
-
-
-def test_jobs_of_the_benchmark_do_not_run_evaluate():
-    assert "evaluation" not in {path.parent.name for path in source_files(STAGES / "scores.py")}

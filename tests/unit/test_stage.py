@@ -80,6 +80,10 @@ class Folder:
                 env={**os.environ, "PYTHONPATH": str(SCRIPTS)},
             ).returncode
 
+    def run_script(self, line):
+        self.write_script(line)
+        return self.run(self.spec())
+
     def log(self):
         return (self.path / "log.txt").read_text()
 
@@ -113,8 +117,7 @@ def test_a_job_writes_its_outputs_and_one_receipt_of_all_of_them(folder):
 
 @pytest.mark.fault
 def test_a_failing_step_leaves_no_receipt_and_its_reason_at_the_end_of_the_log(folder):
-    folder.write_script('raise RuntimeError("out of luck")')
-    assert folder.run(folder.spec()) == 1
+    assert folder.run_script('raise RuntimeError("out of luck")') == 1
     assert "Traceback" in folder.log()
     # In one line, with the line to blame.
     lines = (folder.path / "scale.py").read_text().splitlines()
@@ -157,10 +160,8 @@ def test_what_is_not_as_asked_for_is_refused_before_the_step(folder, changes, ed
 @pytest.mark.fault
 @pytest.mark.parametrize("name", ["scale.py", INPUT])
 def test_what_is_edited_and_restored_while_the_job_runs_leaves_no_receipt(folder, name):
-    folder.write_script(
-        f"p = Path({name!r}); t = p.read_text(); p.write_text(t + ' '); p.write_text(t)"
-    )
-    assert folder.run(folder.spec()) == 1
+    line = f"p = Path({name!r}); t = p.read_text(); p.write_text(t + ' '); p.write_text(t)"
+    assert folder.run_script(line) == 1
     assert f"{name} was changed while the job ran" in folder.log()
     assert read_receipt(JOB) is None
 
@@ -169,15 +170,13 @@ def test_what_is_edited_and_restored_while_the_job_runs_leaves_no_receipt(folder
 def test_a_job_that_is_killed_leaves_no_receipt_of_an_earlier_one(folder):
     assert folder.run(folder.spec()) == 0
     assert Path(receipt_path(JOB)).exists()
-    folder.write_script("os._exit(9)")
-    assert folder.run(folder.spec()) == 9
+    assert folder.run_script("os._exit(9)") == 9
     assert not Path(receipt_path(JOB)).exists()
 
 
 def test_what_inputs_were_made_with_is_handed_on(folder):
     write_receipt(BEFORE, UPSTREAM, [INPUT], (), {"numpy": ["1.0"], "device": ["A GPU"]})
-    folder.write_script("import numpy")
-    assert folder.run(folder.spec()) == 0
+    assert folder.run_script("import numpy") == 0
     made = read_receipt(JOB)["made_with"]
     assert made["device"] == ["A GPU"]
     assert made["numpy"] == ["1.0", version("numpy")]
@@ -195,8 +194,7 @@ import warnings
 def test_warnings_of_a_job_and_of_those_before_are_in_its_receipt_and_counted(folder):
     before = {"job": BEFORE, "stage": "images", "where": {}, "text": "no better", "count": 1}
     write_receipt(BEFORE, UPSTREAM, [INPUT], [before])
-    folder.write_script(WARNING)
-    assert folder.run(folder.spec()) == 0
+    assert folder.run_script(WARNING) == 0
     lines = (folder.path / "scale.py").read_text().splitlines()
     line = 1 + next(k for k, text in enumerate(lines) if "converged" in text)
     origin = {"job": JOB, "stage": "scale", "where": {"dataset": "digits"}}
@@ -234,8 +232,7 @@ def test_a_file_that_nothing_declares_is_warned_of(folder, tmp_path_factory, how
     module.write_text("VALUE = 3\n")
     text = READ[how].format(file=str(file), module=str(module), place=str(place))
     read = file if str(file) in text else module
-    folder.write_script(text)
-    assert folder.run(folder.spec()) == 0, folder.log()
+    assert folder.run_script(text) == 0, folder.log()
     warned = f"{read} was read, but no `depends_on` has it: changes rerun nothing"
     assert [w["text"] for w in read_receipt(JOB)["warnings"]] == [warned]
     # Once it is declared, there is nothing to warn of.
@@ -256,6 +253,5 @@ NO_USERS = {
 
 @pytest.mark.parametrize("whose", NO_USERS)
 def test_files_that_are_no_users_are_not_warned_of(folder, whose):
-    folder.write_script(NO_USERS[whose])
-    assert folder.run(folder.spec()) == 0, folder.log()
+    assert folder.run_script(NO_USERS[whose]) == 0, folder.log()
     assert read_receipt(JOB)["warnings"] == []

@@ -9,6 +9,7 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
+from page_data import SETTINGS
 
 from epistemic_calibration import metrics
 from epistemic_calibration.data import DataError, raw_inventory
@@ -47,17 +48,7 @@ class Mine(Method):
     def diagnostics(self):
         return {"p": float(self.p_)}
 """
-SCORES = {
-    "n_bins": 5,
-    "binning": "kmeans",
-    "ece_n_bins": 5,
-    "corrected_n_bins": 4,
-    "corrected_binning": "nested",
-    "confidence_level": 0.95,
-    "n_resamples": 99,
-    "recalibration": False,
-    "random_state": 0,
-}
+SCORES = SETTINGS | {"n_bins": 5, "binning": "kmeans", "ece_n_bins": 5, "corrected_n_bins": 4}
 
 
 def run(stage, settings, inputs=None, outputs=None, where=WHERE):
@@ -229,16 +220,10 @@ def test_predictions_are_imported_with_their_task(tmp_path, labels):
     ],
 )
 def test_predictions_of_other_samples_are_refused(tmp_path, labels, y_true, message):
-    given, output = tmp_path / "given.npz", tmp_path / "imported"
-    np.savez(given, hypotheses=RNG.random((len(y_true), 5)), y_true=y_true)
+    changes = {"hypotheses": RNG.random((len(y_true), 5)), "y_true": y_true, "class_names": None}
     with pytest.raises(PredictionsError, match=message):
-        run(
-            "predictions",
-            {"digests": {"dog": file_digest(given)}},
-            {"labels": labels, "predictions": [str(given)]},
-            {"hypotheses": str(output)},
-        )
-    assert not output.exists()
+        of_all_classes(tmp_path, labels, ("dog",), **changes)
+    assert not (tmp_path / "imported").exists()
 
 
 ORDER = [2, 0, 1]

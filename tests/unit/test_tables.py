@@ -3,12 +3,14 @@
 import io
 import itertools
 import re
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
+from page_data import TABLE_METHODS as METHODS
+from page_data import together
 from scipy.stats import chi2, norm, t
+from shipped import ROOT
 
 from epistemic_calibration.registry import load
 from epistemic_calibration.report import TABLES
@@ -22,30 +24,20 @@ from epistemic_calibration.report.tables import _table, by_eece, drivers, paper,
 from epistemic_calibration.report.tables._table import WARNING
 from epistemic_calibration.scores import METRICS, TABLE_METRICS, Metric
 
-ROOT = Path(__file__).parents[2]
-
-METHODS = {
-    "mine": {"label": "50% R&D_net {x}", "family": "active"},
-    "random_forest": {"label": "Random Forest", "family": "active"},
-    "centroids": {"label": "Centroids", "family": "illustrative"},
-    "base_rate": {"label": "Base rate", "family": "control"},
-}
 TASKS = ["airplane", "cat", "truck"]
 SEEDS = [0, 7]
 PAPER_METRICS = ["accuracy", "ece", "eece"]
 
 
-def make_scores(metrics=("accuracy", "ece", "eece"), methods=METHODS, dataset="cifar10"):
-    cells = itertools.product(SEEDS, methods, TASKS, metrics)
-    rows = [(dataset, seed, method, task, metric) for seed, method, task, metric in cells]
-    table = pd.DataFrame(rows, columns=["dataset", "seed", "method", "task", "metric"])
+def make_scores(metrics=PAPER_METRICS):
+    cells = itertools.product(["cifar10"], SEEDS, METHODS, TASKS, metrics)
+    table = pd.DataFrame(cells, columns=["dataset", "seed", "method", "task", "metric"])
     values = np.random.default_rng(0).uniform(0.1, 0.9, len(table))
     return table.assign(scope="task", value=values, n_bins=100, n_hypotheses=10, binning="kmeans")
 
 
-def made(module, scores, dataset, methods, decimals=None, **options):
-    results = DatasetResults(scores, dataset, methods, **options)
-    return module.make(results) if decimals is None else module.make(results, decimals=decimals)
+def made(module, scores, dataset, methods, **options):
+    return module.make(DatasetResults(scores, dataset, methods, **options))
 
 
 def drop(scores, **where):
@@ -165,11 +157,9 @@ def test_drivers_count_rejections_instead_of_averaging_p_values():
 def test_drivers_warn_where_bins_hide_error():
     scores = make_scores(["eece", "tece_corrected", "tece_cross_fitted_low"])
     scores.loc[scores["metric"] == "tece_cross_fitted_low", "value"] = 0.02
-    limits = [("random_forest", 0.03), ("mine", 0.01)]
-    together = pd.DataFrame(limits, columns=["method", "value"]).assign(
-        dataset="cifar10", seed=0, scope="all_tasks", task=None, metric="tece_corrected_high"
-    )
-    notes = made(drivers, pd.concat([scores, together]), "cifar10", METHODS).notes
+    limits = {"random_forest": 0.03, "mine": 0.01}
+    both = pd.concat([scores, together({n: {"tece_corrected_high": x} for n, x in limits.items()})])
+    notes = made(drivers, both, "cifar10", METHODS).notes
     (note,) = (note for note in notes if "bins hide" in note)
     assert note.startswith(f"{WARNING} the bins hide error of {METHODS['mine']['label']}: ")
 
@@ -198,9 +188,9 @@ def test_names_cannot_break_a_row():
 def test_estimates_of_all_tasks_stand_in_no_mean_over_tasks():
     scores = make_scores(metrics=("eece", "tece_corrected"))
     ends = ("tece_corrected", "tece_corrected_low", "tece_corrected_high")
-    together = make_scores(metrics=ends).query("task == 'cat' and seed == 0")
-    together = together.assign(scope="all_tasks", task=np.nan)
-    both = pd.concat([scores, together.assign(value=[0.5, 0.25, 0.75] * (len(together) // 3))])
+    of_all = make_scores(metrics=ends).query("task == 'cat' and seed == 0")
+    of_all = of_all.assign(scope="all_tasks", task=np.nan)
+    both = pd.concat([scores, of_all.assign(value=[0.5, 0.25, 0.75] * (len(of_all) // 3))])
     assert len(DatasetResults(both, "cifar10", METHODS).of_tasks) == len(scores)
     table = made(drivers, both, "cifar10", METHODS)
     expected = scores.query("metric == 'tece_corrected'").groupby("method")["value"].mean()
@@ -237,16 +227,6 @@ def test_contents_keep_full_precision():
     assert (contents[".md"], contents[".tex"]) == (table.to_markdown(), table.to_latex())
 
 
-def together(values):
-    rows = [
-        ("all_tasks", method, metric, value)
-        for method, of_method in values.items()
-        for metric, value in of_method.items()
-    ]
-    columns = ["scope", "method", "metric", "value"]
-    return pd.DataFrame(rows, columns=columns).assign(dataset="pets", seed=0, task=None)
-
-
 def answers(values):
     """Return scores of the corrected TECE of each method, with limits a tenth beside it."""
     of_tasks = make_scores(["accuracy", "eece", "tece_corrected", "tece_reported"])
@@ -256,7 +236,7 @@ def answers(values):
     ends = {
         m: {f"tece_corrected{end}": x * v for end, x in factors.items()} for m, v in values.items()
     }
-    both = [together(ends).assign(dataset="cifar10", seed=seed) for seed in SEEDS]
+    both = [together(ends).assign(seed=seed) for seed in SEEDS]
     return pd.concat([of_tasks, *both])
 
 
@@ -268,7 +248,7 @@ def test_the_summary_has_the_answers_by_family_and_calibration_error():
     pairs = pairs.assign(p_holm=[0.06, *[0.01] * 5], p_holm_fixed=0.01)
     bounds = {"reducible_error_at_least": 0.0, "reducible_error_at_most": 0.09}
     bounds |= {"reported_share_at_least": 0.025, "reported_share_at_most": np.inf}
-    scores = pd.concat([answers(TECE), together({"mine": bounds}).assign(dataset="cifar10")])
+    scores = pd.concat([answers(TECE), together({"mine": bounds})])
     methods = METHODS | {"mine": {"label": "A name that is much too long", "family": "active"}}
     table = made(summary, scores, "cifar10", methods, differences=pairs)
     assert list(table.cells.index) == ["mine", "random_forest", "centroids", "base_rate"]
@@ -343,7 +323,7 @@ def test_few_positives_and_methods_at_the_base_rate_are_named():
 def test_every_table_can_be_made_and_its_latex_fits_a_page(name):
     estimates = {"reducible_error": 0.1, "reported_share": np.inf, "size_error": -np.inf}
     ends = {f"{n}_{end}": v for n, v in estimates.items() for end in ("low", "high")}
-    both = together({m: {**estimates, **ends} for m in METHODS}).assign(dataset="cifar10")
+    both = together({m: {**estimates, **ends} for m in METHODS})
     module = load("epistemic_calibration.report.tables", name)
     options = {"tasks": TASKS, "seeds": dict.fromkeys(METHODS, SEEDS), "n_resamples": 99}
     assert all(made(module, make_scores(), "cifar10", METHODS, **options).contents().values())
@@ -362,7 +342,7 @@ def test_every_table_can_be_made_and_its_latex_fits_a_page(name):
 def test_the_size_table_orders_by_how_far_the_share_is_from_1():
     shares = {"mine": (0.5, 0.4, 0.7), "centroids": (np.nan, 1.5, np.inf), "base_rate": (0, 0, 0)}
     names = ("reported_share", "reported_share_low", "reported_share_high")
-    scores = together({m: dict(zip(names, v, strict=True)) for m, v in shares.items()})
+    scores = together({m: dict(zip(names, v, strict=True)) for m, v in shares.items()}, "pets")
     p_values = pd.DataFrame(
         [("mine", task, p) for task, p in zip("0123", (0.001, 0.5, 0.5, 0.5), strict=True)],
         columns=["method", "task", "value"],
@@ -384,8 +364,8 @@ def test_the_size_table_of_one_label_per_image_shows_bounds():
     bounds = {"reported_share_at_least": 0.1, "reported_share_at_most": np.inf}
     bounds |= {"reducible_error_at_least": 0.0, "reducible_error_at_most": 0.02}
     bounds |= {"brier_of_mean": 0.015, "brier_above_best": -0.0003}
-    scores = pd.concat([together({"mine": bounds}), make_scores().assign(dataset="pets")])
-    text = made(size, scores, "pets", METHODS).text
+    scores = pd.concat([together({"mine": bounds}), make_scores()])
+    text = made(size, scores, "cifar10", METHODS).text
     row = text.loc[METHODS["mine"]["label"]]
     assert row["Share of the error that is reported"] == "[0.100, ∞]"
     assert row["Reducible error"] == "[0.0000, 0.0200]"
@@ -416,7 +396,7 @@ def test_limits_of_several_seeds_are_over_trainings(level):
     runs = pd.concat(run.assign(seed=seed) for seed, run in enumerate(runs))
     one = together({"alone": {"x": 0.5, "x_low": 0.1, "x_high": 0.6}})
     told = together({name: {"confidence_level": level} for name in ("mine", "alone")})
-    found = all_tasks_scores(pd.concat([runs, one, told]), "pets")
+    found = all_tasks_scores(pd.concat([runs, one, told]), "cifar10")
     assert list(found.loc["alone", ["x", "x_low", "x_high"]]) == [0.5, 0.1, 0.6]
     assert found.loc["mine", "x"] == pytest.approx(0.2)
     z, of_mean = norm.ppf(0.5 + level / 2), deviations.var(ddof=1) / n
@@ -435,7 +415,7 @@ def test_ends_over_trainings_stay_in_range_and_may_be_infinite():
         together({"mine": {name: values[seed] for name, values in (share | tece).items()}})
         for seed in range(2)
     ]
-    found = all_tasks_scores(pd.concat(r.assign(seed=s) for s, r in enumerate(runs)), "pets")
+    found = all_tasks_scores(pd.concat(r.assign(seed=s) for s, r in enumerate(runs)), "cifar10")
     assert found.loc["mine"].to_dict() == pytest.approx(
         {
             # 0.2 less 12.7 · 0.1 is below 0, and so is what is left of TECE.

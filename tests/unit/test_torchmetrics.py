@@ -2,12 +2,11 @@
 
 import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
+from shipped import ROOT
 
-import epistemic_calibration
 from epistemic_calibration import evaluate, metrics
 
 torch = pytest.importorskip("torch")
@@ -16,7 +15,6 @@ torchmetrics = pytest.importorskip("torchmetrics")
 from epistemic_calibration.torchmetrics import EpistemicCalibrationError  # noqa: E402
 
 N = 700
-PACKAGE = Path(epistemic_calibration.__file__).parents[1]
 
 
 @pytest.fixture(scope="module")
@@ -129,7 +127,9 @@ torch.save((metric.compute(), len(metric.target[0])), f"{folder}/{rank}.pt")
 def test_processes_pool_their_inputs(sample, tmp_path):
     torch.save(sample, tmp_path / "sample.pt")
     commands = [[sys.executable, "-c", PROCESS, str(rank), str(tmp_path)] for rank in range(2)]
-    running = [subprocess.Popen(c, env={"PYTHONPATH": str(PACKAGE)}) for c in commands]
+    running = [
+        subprocess.Popen(c, env={"PYTHONPATH": str(ROOT / "workflow_scripts")}) for c in commands
+    ]
     assert [process.wait(timeout=240) for process in running] == [0, 0]
     expected = fed(EpistemicCalibrationError(), sample, N).compute()
     for rank, n in ((0, 450), (1, 250)):

@@ -1,11 +1,9 @@
-from pathlib import Path
-
 import numpy as np
 import pandas as pd
 import pytest
-import yaml
 from matplotlib.text import Text
 from scipy.stats import binom, norm
+from shipped import SHIPPED
 
 from epistemic_calibration import metrics
 from epistemic_calibration.methods import Predictions, load_method
@@ -213,7 +211,7 @@ def test_smooth_calibration_of_the_oracle_is_that_of_a_calibrated_predictor():
     ],
 )
 def test_every_experiment_runs_and_is_drawn_as_the_workflow_does_it(name, settings):
-    assert name in yaml.safe_load((Path(__file__).parents[2] / "config.yaml").read_text())["toy"]
+    assert name in SHIPPED["toy"]
     experiment = load_experiment(name)
     entry = {"implementation": "random_forest", "parameters": FOREST, "label": "My forest"}
     runs = experiment.runs(["mine"])

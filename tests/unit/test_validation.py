@@ -1,25 +1,15 @@
 """The simulations behind the documentation: they run, and say what does not hold."""
 
 import re
-import subprocess
-import sys
-from pathlib import Path
 
 import pandas as pd
 import pytest
-
-ROOT = Path(__file__).parents[2]
+from shipped import ROOT, python
 
 
 def run(code):
-    done = subprocess.run(
-        [sys.executable, "-c", f"import sys; sys.path.insert(0, 'validation')\n{code}"],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+    code = f"import sys; sys.path.insert(0, 'validation')\n{code}"
+    return python("-c", code, cwd=ROOT).stdout
 
 
 def test_every_study_that_the_docs_name_is_there():

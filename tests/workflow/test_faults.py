@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 import yaml
+from shipped import ROOT
 
-ROOT = Path(__file__).parents[2]
 SEED = Path("results", "digits", "seed0")
 
 METHOD = """\
@@ -20,9 +20,6 @@ import numpy as np
 from epistemic_calibration.methods import Method
 
 class Own(Method):
-    def __init__(self, *, random_state=0):
-        self.random_state = random_state
-
     def fit(self, X, y):
         self.p_ = y.mean()
         return self
@@ -44,11 +41,6 @@ FAULTS = {
 }
 
 
-def screen(done):
-    assert done.returncode != 0
-    return done.stdout + done.stderr
-
-
 def contents(folder):
     """Return the bytes of every result file below a folder, by path; logs and timings are none."""
     return {
@@ -67,7 +59,7 @@ def test_methods_that_fail_spoil_no_other_results_and_leave_them_their_tables(pr
     entries["mc_dropout"] = {"n_hypotheses": 10}
     (project.folder / "own.yaml").write_text(yaml.safe_dump({"methods": entries}))
     own = ("--configfile", "own.yaml")
-    said = screen(project.run("digits", *own, check=False))
+    said = project.failed("digits", *own)
     for name, (_, message) in FAULTS.items():
         assert message in said, name
         assert not (project.folder / SEED / "hypotheses" / name).exists()
@@ -107,11 +99,11 @@ def test_broken_data_sets_are_named_and_leave_the_others_alone(project):
         "lost": {"source": "image_folder", "path": "lost"},
     }
     project.configure(lambda c: c["datasets"].update(blocks))
-    done = project.run("results/lengths/images.npz", "results/pictures/images.npz", check=False)
-    assert "lengths.npz: x_train has 40 inputs, but y_train 39 labels" in screen(done)
-    assert "pictures: cannot be read as images: train/cat/1.png (cannot identify" in screen(done)
+    said = project.failed("results/lengths/images.npz", "results/pictures/images.npz")
+    assert "lengths.npz: x_train has 40 inputs, but y_train 39 labels" in said
+    assert "pictures: cannot be read as images: train/cat/1.png (cannot identify" in said
     assert not list(project.folder.glob("results/[!d]*/images.npz"))
-    lost = screen(project.run("--dry-run", "lost", check=False))
+    lost = project.failed("--dry-run", "lost")
     assert "datasets.lost: no such folder: data/lost" in lost
     assert project.planned("digits") == [
         "Making the page results/digits/report.html",
@@ -119,7 +111,7 @@ def test_broken_data_sets_are_named_and_leave_the_others_alone(project):
     ]
     table = {"source": "table", "path": "table.csv", "label": "sold"}
     project.configure(lambda c: c["datasets"].update(table=table))
-    said = screen(project.run("--dry-run", "table", check=False))
+    said = project.failed("--dry-run", "table")
     assert "datasets.table: data/table.csv has no column 'sold'" in said
 
 
@@ -152,7 +144,7 @@ def test_a_full_disk_loses_nothing(project):
         resize = ["mount", "-o", f"remount,size={used + 400_000}", str(results)]
         subprocess.run(resize, check=True)
         before = contents(results)
-        assert "No space left on device" in screen(project.run(target, check=False))
+        assert "No space left on device" in project.failed(target)
         after = contents(results)
         assert {path: after[path] for path in before} == before
         # What a job could not finish is not there.
@@ -172,7 +164,7 @@ def test_faults_of_the_configuration_are_all_named_before_anything_runs(new_proj
         config["methods"]["lost"] = {"file": "nowhere.py"}
 
     project.configure(spoil)
-    said = screen(project.run("--dry-run", check=False))
+    said = project.failed("--dry-run")
     for fault in (
         "thread: unknown key, did you mean 'threads'?",
         "scores.n_bins: Input should be greater than or equal to 1, got 0",
@@ -182,7 +174,7 @@ def test_faults_of_the_configuration_are_all_named_before_anything_runs(new_proj
     assert "Traceback" not in said
     with (project.folder / "config.yaml").open("a") as file:
         file.write("seeds: [1]\n")
-    assert "seeds is given twice" in screen(project.run("--dry-run", check=False))
+    assert "seeds is given twice" in project.failed("--dry-run")
 
 
 @pytest.mark.fault

@@ -110,16 +110,11 @@ def extended(finished, tmp_path_factory):
     return planned, project, project.run("digits").stdout
 
 
-def steps(planned):
-    kinds = ("Reading", "Training", "Encoding", "Fitting", "Scoring", "Importing")
-    return [m for m in planned if m.startswith(kinds)]
-
-
 def test_what_is_added_runs_and_nothing_else_is_fitted_again(extended):
     planned, project, _ = extended
     new = ("mine", "nearest", "together")
     methods = sorted((*new, "base_rate", "eknn", "mc_dropout", "random_forest"))
-    assert steps(planned) == [
+    assert project.steps(planned) == [
         "Fitting nearest on digits, seed 0",
         *(f"Importing the predictions of {n} on digits, seed 0" for n in ("mine", "together")),
         COUNTED,
@@ -172,18 +167,18 @@ def test_a_change_reruns_what_it_is_of_alone(extended):
     for path, change in (("nearest.py", ("0.1, 0.1", "0.2, 0.2")), ("encoder.py", ("2", "4"))):
         text = (own / path).read_text()
         (own / path).write_text(text.replace(*change))
-        assert steps(project.planned(TABLE)) == nearest
+        assert project.steps(project.planned(TABLE)) == nearest
         (own / path).write_text(text)
     path = project.folder / "preds/mine_digits_0_3.npz"
     kept, arrays = shutil.copy2(path, path.with_suffix(".kept")), predictions(project, "3")
     np.savez(path, **arrays | {"hypotheses": arrays["hypotheses"] / 2})
-    assert steps(project.planned(TABLE)) == [
+    assert project.steps(project.planned(TABLE)) == [
         "Importing the predictions of mine on digits, seed 0",
         "Scoring mine on digits, seed 0",
     ]
     kept.replace(path)
     write_counts(project, seed=1)
-    planned = steps(project.planned(TABLE))
+    planned = project.steps(project.planned(TABLE))
     assert COUNTED in planned and sum(m.startswith("Scoring") for m in planned) == 7
     assert not [m for m in planned if m.startswith(("Fitting", "Importing"))]
     write_counts(project)
@@ -199,8 +194,7 @@ def test_what_is_wrong_is_refused_with_its_file_named(extended, tmp_path):
     write_predictions(project, "unlabelled", y_true=None)
     counts = np.roll(write_counts(project), 3, axis=1)
     np.save(project.folder / "data" / "counts.npy", counts)
-    done = project.run(TABLE, check=False)
-    assert done.returncode != 0
+    said = project.failed(TABLE)
     for expected in (
         "preds/permuted_digits_0_0.npz: y_true differs from the labels of task 0 in",
         "preds/beyond_digits_0_0.npz: ",
@@ -208,7 +202,7 @@ def test_what_is_wrong_is_refused_with_its_file_named(extended, tmp_path):
         "preds/unlabelled_digits_0_0.npz: lacks y_true",
         "label_counts: counts.npy: the class that most people gave is",
     ):
-        assert expected in done.stdout + done.stderr
+        assert expected in said
     assert project.tables() == tables
 
 
@@ -216,9 +210,7 @@ def test_missing_predictions_are_named_before_anything_runs(extended, tmp_path):
     project = extended[1].copy(tmp_path / "work")
     lost = "preds/mine_digits_0_8.npz"
     (project.folder / lost).unlink()
-    done = project.run(TABLE, "--dry-run", check=False)
-    assert done.returncode != 0
-    assert lost in done.stdout + done.stderr
+    assert lost in project.failed(TABLE, "--dry-run")
     # A new method without its files is no success either.
     write_predictions(project, "mine")
     add(project, "absent", predictions="none/{task}.npz")

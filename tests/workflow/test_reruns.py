@@ -31,9 +31,6 @@ from epistemic_calibration.methods import Method
 class Mine(Method):
     label = "Mine"
 
-    def __init__(self, *, random_state=0):
-        self.random_state = random_state
-
     def fit(self, X, y):
         if Path("fail").exists():
             if list(Path("fail").iterdir()):
@@ -52,16 +49,6 @@ def change_forest(config, n_estimators=6):
     config["methods"]["random_forest"]["n_estimators"] = n_estimators
 
 
-def change_bins(config):
-    config["datasets"]["digits"]["scores"]["n_bins"] = 11
-
-
-def steps(messages):
-    """Leave out what only aggregates: it must run whenever a score does."""
-    kinds = ("Reading", "Training", "Encoding", "Finding", "Fitting", "Scoring", "Running")
-    return [message for message in messages if message.startswith(kinds)]
-
-
 def verified(project):
     """What `make verify` prints and returns."""
     done = subprocess.run(
@@ -76,11 +63,11 @@ def verified(project):
 
 def test_a_setting_reruns_its_method_and_set_back_nothing(project):
     assert project.planned() == []
-    forced = steps(project.planned("digits", "--forcerun", FOREST))
+    forced = project.steps(project.planned("digits", "--forcerun", FOREST))
     assert forced == [m for m in OF_FOREST if "Running" not in m]
     project.configure(change_forest)
     planned = project.planned()
-    assert steps(planned) == OF_FOREST
+    assert project.steps(planned) == OF_FOREST
     assert "Making the tables of digits" in planned
     project.configure(lambda config: change_forest(config, 5))
     assert project.planned() == []
@@ -97,7 +84,7 @@ def test_code_reruns_what_imports_it_and_comments_nothing(project):
     assert project.planned() == []
     with (package / "methods" / "random_forest.py").open("a") as file:
         file.write("\nEDITED = True\n")
-    assert steps(project.planned()) == OF_FOREST
+    assert project.steps(project.planned()) == OF_FOREST
 
 
 def test_another_file_adds_methods_and_reruns_no_others(project):
@@ -108,7 +95,7 @@ controls: {label_shuffled_ensemble: {n_members: 2}}
 """)
     options = ("--configfile", "added.yaml")
     names = ("forest", "label_shuffled_ensemble", "mc_dropout")
-    assert steps(project.planned("digits", *options)) == sorted(
+    assert project.steps(project.planned("digits", *options)) == sorted(
         f"{what} {name} on digits, seed 0" for what in ("Fitting", "Scoring") for name in names
     )
     project.run("results/config.resolved.yaml", *options)
@@ -128,12 +115,12 @@ def test_copies_and_lost_records_rerun_nothing_that_is_current(project, tmp_path
     copied.run("--touch")
     assert copied.planned() == []
     # That cannot hide a change.
-    copied.configure(change_bins)
+    copied.configure(lambda config: config["datasets"]["digits"]["scores"].update(n_bins=11))
     copied.run("--touch")
-    assert steps(copied.planned()) == SCORING
+    assert copied.steps(copied.planned()) == SCORING
     # What has no receipt is made again.
     shutil.rmtree(project.folder / "results" / "receipts" / "scores")
-    assert steps(project.planned("results/tables/digits.md")) == SCORING
+    assert project.steps(project.planned("results/tables/digits.md")) == SCORING
 
 
 def test_results_moved_aside_and_back_are_not_taken_for_others(project):
@@ -144,7 +131,7 @@ def test_results_moved_aside_and_back_are_not_taken_for_others(project):
     # Now Snakemake's records are those of the changed configuration.
     results.rename(project.folder / "b")
     (project.folder / "a").rename(results)
-    assert steps(project.planned(scores)) == [m for m in OF_FOREST if "Running" not in m]
+    assert project.steps(project.planned(scores)) == [m for m in OF_FOREST if "Running" not in m]
     project.configure(lambda config: change_forest(config, 5))
     assert project.planned(scores) == []
 
@@ -155,9 +142,7 @@ def test_a_task_that_fails_leaves_the_finished_ones_to_the_next_run(project):
     project.configure(lambda config: config["methods"].update(mine={"file": "mine.py"}))
     (project.folder / "fail").mkdir()
     folder = f"{SEED}/hypotheses/mine"
-    failed = project.run(f"{SEED}/scores/mine.csv", check=False)
-    assert failed.returncode != 0
-    assert "my solver diverged" in failed.stdout + failed.stderr
+    assert "my solver diverged" in project.failed(f"{SEED}/scores/mine.csv")
     assert not (project.folder / folder).exists()
     (kept,) = (project.folder / "results" / "work").iterdir()
     assert [path.name for path in kept.iterdir()] == ["0.npz"]
@@ -185,11 +170,10 @@ def test_damaged_and_foreign_inputs_are_all_named_and_made_again(project):
         file.write(b"x")
     other = project.folder / SEED / "hypotheses/eknn/3.npz"
     shutil.copy2(other, digits / "3.npz")
-    done = project.run(f"{SEED}/scores/random_forest.csv", "--forcerun", "scores", check=False)
-    assert done.returncode != 0
+    said = project.failed(f"{SEED}/scores/random_forest.csv", "--forcerun", "scores")
     for name in ("0.npz", "3.npz"):
-        assert f"{FOREST}/{name} is not what its job has written" in done.stdout + done.stderr
-    assert "delete it and run again" in done.stdout + done.stderr
+        assert f"{FOREST}/{name} is not what its job has written" in said
+    assert "delete it and run again" in said
     shutil.rmtree(digits)
     project.run(f"{SEED}/scores/random_forest.csv")
     assert before == {path.name: path.read_bytes() for path in digits.glob("*.npz")}
@@ -203,9 +187,8 @@ def test_a_number_edited_in_the_scores_does_not_reach_the_tables(project):
     # As if it had not been touched.
     os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))
     (project.folder / "results/tables/digits.md").unlink()
-    done = project.run("results/tables/digits.md", check=False)
-    assert done.returncode != 0
-    assert f"{SEED}/scores/eknn.csv is not what its job has written" in done.stdout + done.stderr
+    said = project.failed("results/tables/digits.md")
+    assert f"{SEED}/scores/eknn.csv is not what its job has written" in said
 
 
 def test_verify_names_what_no_job_reads(project):
@@ -236,6 +219,5 @@ def test_settings_of_snakemake_that_would_hide_a_change_are_refused(project):
         (("--rerun-triggers", "input"), "rerun-triggers: [mtime]"),
         (("--max-checksum-file-size", "1000000"), "max-checksum-file-size: 0"),
     ):
-        done = project.run("--dry-run", *options, check=False)
-        assert done.returncode != 0
-        assert f"this workflow needs {needed}: run it with profiles/" in done.stdout + done.stderr
+        said = project.failed("--dry-run", *options)
+        assert f"this workflow needs {needed}: run it with profiles/" in said

@@ -1,44 +1,30 @@
 """What every adapter shares: which one is asked, positive classes, and refusals."""
 
-import subprocess
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
 from scipy.stats import beta, kstest
+from shipped import python
 from sklearn.datasets import load_iris
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.naive_bayes import GaussianNB
 
-import epistemic_calibration
 from epistemic_calibration import hypotheses_of
 from epistemic_calibration.adapters import ModelError, dirichlet_hypotheses
 
-PACKAGE = Path(epistemic_calibration.__file__).parents[1]
+X, Y = load_iris(return_X_y=True)
+Y = np.array(["setosa", "versicolor", "virginica"])[Y]
+FOREST = RandomForestClassifier(7, max_depth=2, random_state=0).fit(X, Y)
 
 
-@pytest.fixture(scope="module")
-def flowers():
-    X, y = load_iris(return_X_y=True)
-    return X, np.array(["setosa", "versicolor", "virginica"])[y]
-
-
-@pytest.fixture(scope="module")
-def forest(flowers):
-    return RandomForestClassifier(7, max_depth=2, random_state=0).fit(*flowers)
-
-
-def test_a_positive_class_is_one_of_several(forest, flowers):
-    of_all = hypotheses_of(forest, flowers[0])
-    for k, name in enumerate(forest.classes_):
-        found = hypotheses_of(forest, flowers[0], positive_class=name)
+def test_a_positive_class_is_one_of_several():
+    of_all = hypotheses_of(FOREST, X)
+    for k, name in enumerate(FOREST.classes_):
+        found = hypotheses_of(FOREST, X, positive_class=name)
         np.testing.assert_array_equal(found, of_all[:, :, k])
 
 
-def test_the_positive_class_of_two_is_the_second(flowers):
-    X, y = flowers
-    two = RandomForestClassifier(5, max_depth=2, random_state=0).fit(X, y != "setosa")
+def test_the_positive_class_of_two_is_the_second():
+    two = RandomForestClassifier(5, max_depth=2, random_state=0).fit(X, Y != "setosa")
     found = hypotheses_of(two, X)
     np.testing.assert_allclose(found.mean(axis=1), two.predict_proba(X)[:, 1])
     np.testing.assert_array_equal(found, hypotheses_of(two, X, positive_class=True))
@@ -58,15 +44,14 @@ def test_the_positive_class_of_two_is_the_second(flowers):
         ({"random_state": None}, "random_state must be an integer >= 0"),
     ],
 )
-def test_wrong_keywords_are_named(forest, flowers, keywords, message):
+def test_wrong_keywords_are_named(keywords, message):
     with pytest.raises((ValueError, TypeError), match=message):
-        hypotheses_of(forest, flowers[0], **keywords)
+        hypotheses_of(FOREST, X, **keywords)
 
 
 @pytest.mark.fault
-def test_what_is_no_model_is_refused(flowers, forest):
-    X, y = flowers
-    single, linear = GaussianNB().fit(X, y), pytest.importorskip("torch").nn.Linear(4, 3)
+def test_what_is_no_model_is_refused():
+    single, linear = GaussianNB().fit(X, Y), pytest.importorskip("torch").nn.Linear(4, 3)
     cases = [
         ([single, linear], r"mixes models of (PyTorch|scikit-learn) and"),
         (np.zeros((3, 2)), "is no model of a library that is known here"),
@@ -97,7 +82,7 @@ assert "sklearn" not in sys.modules
 assert hypotheses_of([Constant(0.25), Constant(0.5)], np.zeros((3, 1))).shape == (3, 2)
 assert not {"torch", "laplace", "torchmetrics"} & set(sys.modules)
 """
-    subprocess.run([sys.executable, "-c", code], check=True, env={"PYTHONPATH": str(PACKAGE)})
+    python("-c", code)
 
 
 def test_draws_of_dirichlet_laws_have_their_moments():

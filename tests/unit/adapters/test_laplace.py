@@ -13,12 +13,6 @@ N = 150
 X = np.random.default_rng(0).normal(size=(N, 4))
 
 
-def data():
-    y = (X[:, 0] + 0.5 * np.random.default_rng(1).normal(size=N) > 0).astype(np.int64)
-    tensors = torch.tensor(X, dtype=torch.float32), torch.tensor(y)
-    return torch.utils.data.DataLoader(torch.utils.data.TensorDataset(*tensors), batch_size=50)
-
-
 def approximation(structure="full", weights="all", likelihood="classification", *, fit=True):
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
@@ -26,7 +20,9 @@ def approximation(structure="full", weights="all", likelihood="classification", 
         module = torch.nn.Sequential(*layers, torch.nn.Linear(8, 2))
         found = laplace.Laplace(module, likelihood, weights, structure, prior_precision=5.0)
         if fit:
-            found.fit(data())
+            y = (X[:, 0] + 0.5 * np.random.default_rng(1).normal(size=N) > 0).astype(np.int64)
+            data = torch.utils.data.TensorDataset(torch.tensor(X).float(), torch.tensor(y))
+            found.fit(torch.utils.data.DataLoader(data, batch_size=50))
     return found
 
 

@@ -29,20 +29,9 @@ from epistemic_calibration.adapters import ModelError
 
 #: Names out of order, so that an index is no name.
 NAMES = np.array(["7", "cat", "ant"])
-
-
-@pytest.fixture(scope="module")
-def data():
-    X, y = make_classification(300, n_informative=5, n_classes=3, random_state=0)
-    return X, NAMES[y]
-
-
-@pytest.fixture(scope="module")
-def binary(data):
-    X, y = data
-    return X, np.where(y == "cat", 30, -4)
-
-
+X, Y = make_classification(300, n_informative=5, n_classes=3, random_state=0)
+Y = NAMES[Y]
+BINARY = np.where(Y == "cat", 30, -4)
 TREE = DecisionTreeClassifier(max_depth=3)
 ENSEMBLES = {
     "forest": RandomForestClassifier(6, max_depth=4, random_state=0),
@@ -63,8 +52,8 @@ ENSEMBLES = {
 
 
 @pytest.mark.parametrize("name", ENSEMBLES)
-def test_the_mean_is_the_prediction_and_members_differ(name, data, binary):
-    for X, y in (data, binary):
+def test_the_mean_is_the_prediction_and_members_differ(name):
+    for y in (Y, BINARY):
         model = ENSEMBLES[name].fit(X, y)
         found = hypotheses_of(model, X)
         assert found.shape[:2] == (300, 6)
@@ -73,12 +62,11 @@ def test_the_mean_is_the_prediction_and_members_differ(name, data, binary):
         assert found.std(axis=1).max() > 0.01
 
 
-def test_members_are_asked_one_by_one_each_with_its_features(binary):
-    X, y = binary
-    forest = ENSEMBLES["forest"].fit(X, y)
+def test_members_are_asked_one_by_one_each_with_its_features():
+    forest = ENSEMBLES["forest"].fit(X, BINARY)
     trees = [tree.predict_proba(X)[:, 1] for tree in forest.estimators_]
     np.testing.assert_array_equal(hypotheses_of(forest, X), np.stack(trees, axis=1))
-    model = ENSEMBLES["bagging_of_features"].fit(X, y)
+    model = ENSEMBLES["bagging_of_features"].fit(X, BINARY)
     alone = [
         member.predict_proba(X[:, features])[:, 1]
         for member, features in zip(model.estimators_, model.estimators_features_, strict=True)
@@ -102,24 +90,22 @@ def test_a_member_of_a_bagging_that_missed_a_class_gives_it_probability_0():
     np.testing.assert_allclose(found.mean(axis=1), model.predict_proba(X))
 
 
-def test_data_frames_keep_their_names(data, recwarn):
-    X, y = data
+def test_data_frames_keep_their_names(recwarn):
     frame = pd.DataFrame(X, columns=[f"f{i}" for i in range(X.shape[1])])
     for name in ("forest", "bagging_of_features", "voting"):
-        model = ENSEMBLES[name].fit(frame, y)
-        expected = hypotheses_of(ENSEMBLES[name].fit(X, y), X)
-        np.testing.assert_allclose(hypotheses_of(model.fit(frame, y), frame), expected, atol=1e-12)
-        model.fit(frame, y)
+        model = ENSEMBLES[name].fit(frame, Y)
+        expected = hypotheses_of(ENSEMBLES[name].fit(X, Y), X)
+        np.testing.assert_allclose(hypotheses_of(model.fit(frame, Y), frame), expected, atol=1e-12)
+        model.fit(frame, Y)
         with pytest.raises(ModelError, match="feature names"):
             hypotheses_of(model, frame[frame.columns[::-1]])
     assert not [w for w in recwarn if "feature names" in str(w.message)]
 
 
-def test_ensembles_are_found_in_pipelines_searches_and_frozen(data):
-    X, y = data
+def test_ensembles_are_found_in_pipelines_searches_and_frozen():
     forest = RandomForestClassifier(6, max_depth=3, random_state=0)
-    pipeline = make_pipeline(StandardScaler(), forest).fit(X, y)
-    search = GridSearchCV(pipeline, {"randomforestclassifier__max_depth": [2, 3]}, cv=2).fit(X, y)
+    pipeline = make_pipeline(StandardScaler(), forest).fit(X, Y)
+    search = GridSearchCV(pipeline, {"randomforestclassifier__max_depth": [2, 3]}, cv=2).fit(X, Y)
     for model in (pipeline, search, FrozenEstimator(pipeline)):
         found = hypotheses_of(model, X)
         assert found.shape == (300, 6, 3)
@@ -148,13 +134,12 @@ def test_forests_of_lightgbm_and_xgboost_have_a_hypothesis_for_each_tree(n_class
                 assert len(pairs) == len(np.unique(leaf[:, j])) > 2
 
 
-def test_a_list_has_a_hypothesis_for_each(data):
-    X, y = data
+def test_a_list_has_a_hypothesis_for_each():
     models = [
-        LogisticRegression().fit(X, y),
-        GaussianNB().fit(X, y),
-        GradientBoostingClassifier(n_estimators=5).fit(X, y),
-        make_pipeline(StandardScaler(), RandomForestClassifier(5, random_state=0)).fit(X, y),
+        LogisticRegression().fit(X, Y),
+        GaussianNB().fit(X, Y),
+        GradientBoostingClassifier(n_estimators=5).fit(X, Y),
+        make_pipeline(StandardScaler(), RandomForestClassifier(5, random_state=0)).fit(X, Y),
     ]
     found = hypotheses_of(models, X)
     np.testing.assert_allclose(found, np.stack([m.predict_proba(X) for m in models], axis=1))
@@ -212,21 +197,20 @@ REFUSED = {
 
 @pytest.mark.fault
 @pytest.mark.parametrize("name", REFUSED)
-def test_what_has_no_hypotheses_is_told_in_one_line(name, data):
+def test_what_has_no_hypotheses_is_told_in_one_line(name):
     make, message = REFUSED[name]
-    model = make(*data)
+    model = make(X, Y)
     with pytest.raises(ModelError, match=message) as caught:
-        hypotheses_of(model, data[0])
+        hypotheses_of(model, X)
     assert "\n" not in str(caught.value)
 
 
 @pytest.mark.fault
-def test_nan_among_the_inputs_is_told_in_one_line(data):
-    X, y = data
+def test_nan_among_the_inputs_is_told_in_one_line():
     spoilt = X.copy()
     spoilt[3, 1] = np.nan
     with pytest.raises(ModelError, match=r"LogisticRegression: Input X contains NaN\.") as caught:
-        hypotheses_of([LogisticRegression().fit(X, y), GaussianNB().fit(X, y)], spoilt)
+        hypotheses_of([LogisticRegression().fit(X, Y), GaussianNB().fit(X, Y)], spoilt)
     assert "\n" not in str(caught.value)
     # Trees have a side for what is missing.
-    assert np.isfinite(hypotheses_of(ENSEMBLES["forest"].fit(spoilt, y), spoilt)).all()
+    assert np.isfinite(hypotheses_of(ENSEMBLES["forest"].fit(spoilt, Y), spoilt)).all()

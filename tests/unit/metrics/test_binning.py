@@ -1,5 +1,3 @@
-import warnings
-
 import numpy as np
 import pytest
 from sklearn.cluster import KMeans
@@ -30,23 +28,21 @@ def test_kmeans_is_that_of_scikit_learn(predictor):
 
 @pytest.mark.parametrize("binning", BINNINGS)
 @pytest.mark.parametrize("n_samples", [1, 2, 3, 5, 8, 13])
+@pytest.mark.filterwarnings("error")
 def test_fewer_samples_than_bins(binning, n_samples, predictor):
     y, hypotheses, _ = predictor(n_samples, h=2)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        bins = metrics.assign_bins(hypotheses, n_bins=100, binning=binning)
-        value = metrics.expected_epistemic_calibration_error(y, hypotheses, bins=bins)
+    bins = metrics.assign_bins(hypotheses, n_bins=100, binning=binning)
+    value = metrics.expected_epistemic_calibration_error(y, hypotheses, bins=bins)
     assert 1 <= len(np.unique(bins)) <= n_samples
     assert binning != "nested" or n_samples == 1 or np.bincount(bins).min() >= 2
     assert 0 <= value <= 1
 
 
 @pytest.mark.parametrize("binning", BINNINGS)
+@pytest.mark.filterwarnings("error")
 def test_fewer_distinct_rows_than_bins(binning):
     hypotheses = np.tile([[0.1, 0.2], [0.8, 0.9], [0.4, 0.4]], (20, 1))
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        bins = metrics.assign_bins(hypotheses, n_bins=50, binning=binning)
+    bins = metrics.assign_bins(hypotheses, n_bins=50, binning=binning)
     assert np.unique(bins).tolist() == [0, 1, 2]
     assert (bins.reshape(20, 3) == bins[:3]).all()
 

@@ -2,6 +2,7 @@ import math
 
 import numpy as np
 import pytest
+from scipy.stats import beta
 from sklearn import metrics as sk
 from sklearn.calibration import calibration_curve as sk_calibration_curve
 
@@ -15,20 +16,16 @@ FIRST_ORDER = [
     metrics.expected_calibration_error,
 ]
 
-
-@pytest.fixture
-def sample():
-    rng = np.random.default_rng(0)
-    p = rng.beta(0.5, 1.5, 500)
-    return (rng.random(500) < p**1.3).astype(int), p
+RNG = np.random.default_rng(0)
+P = RNG.beta(0.5, 1.5, 500)
+Y = (RNG.random(500) < P**1.3).astype(int)
 
 
-def test_agree_with_scikit_learn(sample):
-    y, p = sample
-    assert metrics.accuracy(y, p) == sk.accuracy_score(y, p > 0.5)
-    assert metrics.brier_score(y, p) == pytest.approx(sk.brier_score_loss(y, p), rel=1e-12)
-    assert metrics.log_loss(y, p) == pytest.approx(sk.log_loss(y, p), rel=1e-12)
-    assert metrics.auroc(y, p) == sk.roc_auc_score(y, p)
+def test_agree_with_scikit_learn():
+    assert metrics.accuracy(Y, P) == sk.accuracy_score(Y, P > 0.5)
+    assert metrics.brier_score(Y, P) == pytest.approx(sk.brier_score_loss(Y, P), rel=1e-12)
+    assert metrics.log_loss(Y, P) == pytest.approx(sk.log_loss(Y, P), rel=1e-12)
+    assert metrics.auroc(Y, P) == sk.roc_auc_score(Y, P)
 
 
 def test_edges_of_first_order_metrics():
@@ -47,23 +44,19 @@ def test_edges_of_bins_are_fractions():
     assert metrics.expected_calibration_error(y, p) == pytest.approx(0.1)
 
 
-def test_calibration_curve_agrees_with_scikit_learn(sample):
-    y, p = sample
-    curve = metrics.calibration_curve(y, p, n_bins=7)
-    frequency, predicted = sk_calibration_curve(y, p, n_bins=7)
+def test_calibration_curve_agrees_with_scikit_learn():
+    curve = metrics.calibration_curve(Y, P, n_bins=7)
+    frequency, predicted = sk_calibration_curve(Y, P, n_bins=7)
     np.testing.assert_allclose(curve.frequency, frequency, rtol=1e-12)
     np.testing.assert_allclose(curve.predicted, predicted, rtol=1e-12)
-    assert curve.count.sum() == len(y)
+    assert curve.count.sum() == len(Y)
 
 
-def test_smooth_curve_is_a_ratio_of_beta_densities(sample):
-    from scipy.stats import beta
-
-    y, p = sample
-    curve = metrics.smooth_calibration_curve(y, p, bandwidth=0.2, n_points=5)
+def test_smooth_curve_is_a_ratio_of_beta_densities():
+    curve = metrics.smooth_calibration_curve(Y, P, bandwidth=0.2, n_points=5)
     for t, frequency in zip(curve.predicted, curve.frequency, strict=True):
-        weight = beta.pdf(p, t / 0.2 + 1, (1 - t) / 0.2 + 1)
-        assert frequency == pytest.approx(np.average(y, weights=weight), rel=1e-10)
+        weight = beta.pdf(P, t / 0.2 + 1, (1 - t) / 0.2 + 1)
+        assert frequency == pytest.approx(np.average(Y, weights=weight), rel=1e-10)
 
 
 def test_smooth_curve_at_exact_zero_and_one():
@@ -74,11 +67,10 @@ def test_smooth_curve_at_exact_zero_and_one():
 
 
 @pytest.mark.parametrize("metric", FIRST_ORDER)
-def test_kinds_of_input(metric, sample):
-    y, p = sample
-    p = p.astype(np.float32)
-    expected = metric(y, p.astype(np.float64))
-    for labels in (y.astype(bool), y.astype(np.uint8), y.tolist()):
+def test_kinds_of_input(metric):
+    p = P.astype(np.float32)
+    expected = metric(Y, p.astype(np.float64))
+    for labels in (Y.astype(bool), Y.astype(np.uint8), Y.tolist()):
         for prob in (p, np.repeat(p, 2)[::2], p.tolist()):
             assert metric(labels, prob) == expected
 

@@ -2,6 +2,7 @@ import itertools
 
 import numpy as np
 import pytest
+from pairs import mean_over_pairs
 from scipy.special import expit, logit
 from scipy.stats import binom
 
@@ -16,24 +17,13 @@ from epistemic_calibration.metrics.corrected import _difference, corrected_over_
 # --- Corrected error
 
 
-def corrected_by_pairs(y, hypotheses, bins):
-    """Mean of e_i e_k over ordered pairs in a bin, weighted by the bins' sizes."""
-    error = y - hypotheses.mean(axis=1)
-    values, sizes = [], []
-    for m in np.unique(bins):
-        pairs = list(itertools.permutations(error[bins == m], 2))
-        if pairs:
-            values.append(np.mean([a * b for a, b in pairs]))
-            sizes.append((bins == m).sum())
-    return np.average(values, weights=sizes)
-
-
 def test_estimate_is_the_mean_over_pairs(predictor):
     y, hypotheses, _ = predictor(60)
     bins = np.arange(60) % 7
     bins[0] = 99
     result = metrics.corrected_epistemic_calibration_error(y, hypotheses, bins=bins)
-    assert result.estimate == pytest.approx(corrected_by_pairs(y, hypotheses, bins), abs=1e-15)
+    expected = mean_over_pairs(y - hypotheses.mean(axis=1), bins)
+    assert result.estimate == pytest.approx(expected, abs=1e-15)
     assert result.dropped_mass == pytest.approx(1 / 60)
     assert result.n_bins == 7
 

@@ -5,6 +5,7 @@ from dataclasses import asdict
 
 import numpy as np
 import pytest
+from pairs import mean_over_pairs
 from scipy.special import expit
 from scipy.stats import binom
 
@@ -21,10 +22,6 @@ FUNCTIONS = [
 ]
 
 
-def one_task(y, hypotheses, bins, function=metrics.mean_corrected_error, **options):
-    return function([y], [hypotheses.mean(axis=1)], [bins], **options)
-
-
 @pytest.mark.parametrize("function", FUNCTIONS)
 def test_groups_of_one_are_no_groups(function, predictor):
     y, hypotheses, _ = predictor(300, mean_error=0.5)
@@ -35,6 +32,7 @@ def test_groups_of_one_are_no_groups(function, predictor):
 @pytest.mark.parametrize("function", FUNCTIONS)
 def test_wrong_groups(function, predictor):
     y, hypotheses, _ = predictor(20)
+    mean = hypotheses.mean(axis=1)
     for groups, message in (
         (np.arange(19), r"groups must have shape \(20,\)"),
         (np.zeros(20), "two inputs, or groups of them, or more"),
@@ -43,7 +41,7 @@ def test_wrong_groups(function, predictor):
         with pytest.raises(ValueError, match=message):
             function(y, hypotheses, groups=groups)
         with pytest.raises(ValueError, match=message):
-            one_task(y, hypotheses, np.zeros(20, dtype=int), groups=groups)
+            metrics.mean_corrected_error([y], [mean], [np.zeros(20, dtype=int)], groups=groups)
 
 
 def test_a_bin_of_one_group_is_dropped(predictor):
@@ -59,18 +57,7 @@ def test_estimate_is_the_mean_over_pairs_of_different_groups(predictor):
     y, hypotheses, _ = predictor(60)
     rng = np.random.default_rng(0)
     bins, groups = rng.integers(0, 5, 60), rng.integers(0, 12, 60)
-    e = y - hypotheses.mean(axis=1)
-    values = [
-        np.mean(
-            [
-                e[i] * e[k]
-                for i, k in itertools.permutations(np.flatnonzero(bins == m), 2)
-                if groups[i] != groups[k]
-            ]
-        )
-        for m in range(5)
-    ]
-    expected = np.average(values, weights=np.bincount(bins))
+    expected = mean_over_pairs(y - hypotheses.mean(axis=1), bins, groups)
     options = {"bins": bins, "groups": groups}
     result = metrics.corrected_epistemic_calibration_error(y, hypotheses, **options)
     assert result.estimate == pytest.approx(expected, abs=1e-15)

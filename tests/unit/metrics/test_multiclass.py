@@ -5,6 +5,7 @@ import itertools
 
 import numpy as np
 import pytest
+from pairs import mean_over_pairs
 from scipy.stats import binom
 
 from epistemic_calibration import metrics
@@ -44,10 +45,6 @@ def in_bins(bins, function):
     return np.average([function(i) for i in members], weights=[len(i) for i in members])
 
 
-def covariances(p):
-    return np.stack([np.diag(row) - np.outer(row, row) for row in p])
-
-
 # --- Canonical error
 
 
@@ -57,12 +54,8 @@ def test_canonical_estimate_is_the_mean_over_pairs():
     bins[0] = 99
     e = errors(y, hypotheses)
     result = metrics.canonical_epistemic_calibration_error(y, hypotheses, bins=bins)
-
-    def pairs(index):
-        return np.mean([e[i] @ e[k] for i, k in itertools.permutations(index, 2)])
-
-    noise = covariances(hypotheses.mean(axis=1))
-    assert result.estimate == pytest.approx(in_bins(bins, pairs), abs=1e-14)
+    noise = np.stack([np.diag(p) - np.outer(p, p) for p in hypotheses.mean(axis=1)])
+    assert result.estimate == pytest.approx(mean_over_pairs(e, bins), abs=1e-14)
     assert result.plug_in == pytest.approx(in_bins(bins, lambda i: np.sum(e[i].mean(0) ** 2)))
     floor = in_bins(bins, lambda i: np.trace(noise[i].mean(axis=0)) / len(i))
     assert result.noise_floor == pytest.approx(floor)
@@ -181,17 +174,10 @@ def test_canonical_error_over_groups_is_the_mean_over_pairs_of_different_groups(
     y, hypotheses, _ = draw(80, exponent=0.5)
     rng = np.random.default_rng(0)
     bins, groups = rng.integers(0, 5, 80), rng.integers(0, 14, 80)
-    e = errors(y, hypotheses)
-
-    def pairs(index):
-        products = [
-            e[i] @ e[k] for i, k in itertools.permutations(index, 2) if groups[i] != groups[k]
-        ]
-        return np.mean(products)
-
+    expected = mean_over_pairs(errors(y, hypotheses), bins, groups)
     options = {"bins": bins, "groups": groups}
     result = metrics.canonical_epistemic_calibration_error(y, hypotheses, **options)
-    assert result.estimate == pytest.approx(in_bins(bins, pairs), abs=1e-14)
+    assert result.estimate == pytest.approx(expected, abs=1e-14)
     test = metrics.canonical_epistemic_calibration_test(y, hypotheses, n_resamples=9, **options)
     assert test.statistic == pytest.approx(result.estimate, abs=1e-14)
 

@@ -95,9 +95,8 @@ def test_squared_error_is_a_mean_over_pairs_and_unbiased(k, centre):
 
 def test_by_hand():
     # Δ = .5, .75, EU = .0625 each; q = 1 − 1 + .25, 0 − .75 + .5625; s(k − s)/(k(k − 1)) = 0, .5.
-    result = second_order_error(
-        [2, 1], 2, [[0.25, 0.75], [0.5, 1.0]], exchangeable=False, bins=[0, 0]
-    )
+    given = [2, 1], 2, [[0.25, 0.75], [0.5, 1.0]]
+    result = second_order_error(*given, exchangeable=False, bins=[0, 0])
     assert result.reducible.estimate == pytest.approx((0.25 - 0.1875) / 2)
     assert result.reducible.standard_error == pytest.approx(0.4375 / 2)
     assert result.uncertainty.estimate == 0.0625
@@ -108,9 +107,8 @@ def test_by_hand():
     assert result.size_error.estimate == pytest.approx(-0.1875 * 0.25)
     assert result.calibration_error.estimate == pytest.approx(-0.125)
     assert result.variance_in_bins.estimate == pytest.approx(0.03125 + 0.125)
-    assert second_order_error(
-        [2, 1], 2, [[0.25, 0.75], [0.5, 1.0]], bins=[0, 0]
-    ).uncertainty.estimate == pytest.approx(3 * 0.0625)
+    draws = second_order_error(*given, bins=[0, 0])
+    assert draws.uncertainty.estimate == pytest.approx(3 * 0.0625)
 
 
 def test_reducible_and_aleatoric_make_up_the_brier_score():
