@@ -1,5 +1,6 @@
 """What the project ships: its files, its settings, and its package in a process of its own."""
 
+import os
 import subprocess
 import sys
 import tomllib
@@ -15,12 +16,12 @@ METADATA = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 
 
 def python(*arguments, **options):
-    """Run Python, with nothing but the package told to it, and return the finished process."""
+    """Run Python, which finds the package of this folder, and return the finished process."""
     done = subprocess.run(
         [sys.executable, *arguments],
         capture_output=True,
         text=True,
-        env={"PYTHONPATH": str(ROOT / "workflow_scripts"), "OMP_NUM_THREADS": "1"},
+        env=os.environ | {"PYTHONPATH": str(ROOT / "workflow_scripts"), "OMP_NUM_THREADS": "1"},
         **options,
     )
     assert done.returncode == 0, done.stderr
