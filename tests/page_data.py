@@ -108,7 +108,8 @@ def dataset_results(name, tasks, *, several_labels, n=300, seed=0):
         method: diagnose(labels, arrays, tasks, confidence_level=0.95)
         for method, arrays in compared.items()
     }
-    pairs = pd.DataFrame([("random_forest", "laplace", 0.4)], columns=["method", "other", "p_holm"])
+    columns = ["method", "other", "p_holm", "p_holm_fixed"]
+    pairs = pd.DataFrame([("random_forest", "laplace", 0.4, 0.04)], columns=columns)
     return DatasetResults(
         pd.DataFrame(rows).assign(dataset=name, seed=0),
         name,

@@ -1,10 +1,12 @@
-"""Every estimate of fixed data is the number that it was.
+"""Every number and sentence of fixed data is what it was.
 
 Other tests say that estimates are right within their noise. That no edit moves one unseen is said
-here: `numbers.csv` is made by ``python tests/unit/test_numbers.py``, and its difference shows what
-a change that is meant to move numbers has moved.
+here: `numbers.csv` and `words.txt` are made by ``python tests/unit/test_numbers.py``, and their
+difference shows what a change that is meant to has moved.
 """
 
+import os
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -14,8 +16,14 @@ import pytest
 from epistemic_calibration import evaluate, metrics
 from epistemic_calibration.evaluation import plain
 from epistemic_calibration.evaluation._comparison import compare
+from epistemic_calibration.evaluation._text import for_a_paper
+from epistemic_calibration.report import _answers
+from epistemic_calibration.report.tables import ranking, size, summary
 
-NUMBERS = Path(__file__).with_name("numbers.csv")
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from page_data import run_results
+
+NUMBERS, WORDS = (Path(__file__).with_name(name) for name in ("numbers.csv", "words.txt"))
 N, H = 300, 12
 
 
@@ -75,6 +83,34 @@ EVALUATIONS = {
     "three classes": (CLASSES, CLASS_ROWS, {"axes": "nhc"}),
     "classes in groups": (CLASSES, CLASS_ROWS, {"axes": "nhc", "groups": GROUPS}),
     "counts of classes": (CLASSES, CLASS_ROWS, {"axes": "nhc", "label_counts": COUNTS}),
+}
+
+
+TRUE = sigmoid(3 * np.linspace(-1, 1, 2000))
+TRUE_ROWS = TRUE[:, None] + np.where(np.arange(2000) % 2 == 0, 0.01, 0.04)[:, None] * [-1, 0, 1]
+TRUE_LABELS = (np.random.default_rng(3).random((2000, 5)) < TRUE[:, None]).astype(int)
+SEEN = {"n_positive": TRUE_LABELS.sum(axis=1), "n_labels": 5}
+CERTAIN = (TRUE_ROWS > 0.5).astype(float)
+DOUBTLESS = 0.1 + 0.8 * CERTAIN[:, 1:2] + 0.1 * np.abs(TRUE[:, None] - 0.5) * [-1, 0, 1]
+DEPENDENT = (np.arange(2000) % 2 == 0) ^ (TRUE_LABELS[:, 0] == 1)
+#: What sentences are of besides: what is right, or wrong in one way.
+FURTHER = {
+    "eight inputs": (Y[:8], ROWS[:8], {}),
+    "one hypothesis": (Y, ROWS[:, :1], {}),
+    "right": (TRUE_LABELS[:, 0], TRUE_ROWS, {}),
+    "right, several labels": (TRUE_LABELS[:, 0], TRUE_ROWS, SEEN),
+    "too low": (TRUE_LABELS[:, 0], 0.7 * TRUE_ROWS, {}),
+    "too low, several labels": (TRUE_LABELS[:, 0], 0.7 * TRUE_ROWS, SEEN),
+    "labels not at random": (TRUE_LABELS.max(axis=1), TRUE_ROWS, SEEN),
+    "too large": (TRUE_LABELS[:, 0], 0.1 * TRUE[:, None] + [0.01, 0.5, 0.9], SEEN),
+    "too large, one label": (TRUE_LABELS[:, 0], 0.1 * TRUE[:, None] + [0, 0, 0.9], {}),
+    "spread tells": (DEPENDENT, TRUE_ROWS, {}),
+    "small where it errs": (TRUE_LABELS[:, 0], DOUBTLESS, {}),
+    "no error": (CERTAIN[:, 1], TRUE_ROWS, {}),
+    "wrong inputs": (TRUE_LABELS[:, 0], TRUE_ROWS + np.linspace(0.1, 0, 2000)[:, None], SEEN),
+    "fixed law": (TRUE_LABELS[:, 0], TRUE_ROWS, {**SEEN, "exchangeable": False}),
+    "cautious classes": (CLASSES, CLASS_ROWS**0.3, {"axes": "nhc"}),
+    "right classes": (CLASSES, np.stack([CLASS_ROWS.mean(axis=1) ** 0.6] * 2, axis=1), {}),
 }
 
 
@@ -182,6 +218,50 @@ def test_numbers_are_what_they_were(name):
         ), number
 
 
+def of_run(k):
+    """What the page and the tables of the three questions say of a data set."""
+    results = run_results().datasets[k]
+    found = _answers.answers(results)
+    said = [_answers.headline(found), *_answers.sentences(found)]
+    return said + [table.make(results).to_markdown() for table in (summary, size, ranking)]
+
+
+def of_evaluation(name):
+    y, rows, options = (EVALUATIONS | FURTHER)[name]
+    rows = rows / rows.sum(axis=2, keepdims=True) if rows.ndim == 3 else rows
+    found = evaluate(y, rows, **options)
+    return [str(found), for_a_paper(found)]
+
+
+def of_comparison(name):
+    y, rows, options = EVALUATIONS[name]
+    other = rows[:, ::-1] ** 0.6
+    other = other / other.sum(axis=2, keepdims=True) if rows.ndim == 3 else other
+    return [str(compare({"a": evaluate(y, rows, **options), "b": evaluate(y, other, **options)}))]
+
+
+SAID = {
+    **{name: lambda name=name: of_evaluation(name) for name in EVALUATIONS | FURTHER},
+    "parts": lambda: [str(evaluate(Y, ROWS, by=HALF))],
+    "comparison": lambda: of_comparison("two classes"),
+    "comparison of classes": lambda: of_comparison("counts of classes"),
+    "run with several labels": lambda: of_run(0),
+    "run with one label": lambda: of_run(1),
+}
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", SAID)
+def test_sentences_are_what_they_were(name, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "100")
+    _, *parts = WORDS.read_text("utf-8").split("=== ")
+    expected = dict(part.split("\n", 1) for part in parts)
+    assert "\n".join(SAID[name]()).strip() == expected[name].strip()
+
+
 if __name__ == "__main__":
+    os.environ["COLUMNS"] = "100"
     rows = [(case, number, f"{value:.10g}") for case in CASES for number, value in CASES[case]()]
     pd.DataFrame(rows, columns=["case", "number", "value"]).to_csv(NUMBERS, index=False)
+    told = (f"=== {name}\n" + "\n".join(said()).strip() + "\n" for name, said in SAID.items())
+    WORDS.write_text("\n".join(told), "utf-8")
