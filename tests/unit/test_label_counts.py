@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 
+from epistemic_calibration._label_order import is_majority
 from epistemic_calibration.data import (
     DataError,
     label_counts_inventory,
@@ -246,3 +247,14 @@ def test_the_file_of_cifar10n_is_read_and_nothing_in_it_is_run(tmp_path):
     torch.save({"random_label1": Bomb()}, path)
     with pytest.raises(DataError, match="cannot be read"):
         PUBLISHED["cifar10n"].load(tmp_path)
+
+
+@pytest.mark.parametrize("n_raters", [3, 5])
+def test_a_label_that_most_raters_gave_is_told_from_that_of_one(n_raters):
+    rng = np.random.default_rng(0)
+    raters = (rng.random((400, n_raters)) < rng.random((400, 1))).astype(int)
+    counts = np.stack([(raters == c).sum(axis=1) for c in (0, 1)], axis=1)
+    assert is_majority(counts, counts.argmax(axis=1))
+    assert not is_majority(counts, raters[:, 0])
+    # Of two raters who agree, most say what one does.
+    assert not is_majority(2 * np.eye(2, dtype=int)[raters[:, 0]], raters[:, 0])

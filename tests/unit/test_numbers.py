@@ -18,10 +18,11 @@ from epistemic_calibration.evaluation import plain
 from epistemic_calibration.evaluation._comparison import compare
 from epistemic_calibration.evaluation._text import for_a_paper
 from epistemic_calibration.report import _answers
+from epistemic_calibration.report.results import DatasetResults
 from epistemic_calibration.report.tables import ranking, size, summary
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
-from page_data import run_results
+from page_data import TABLE_METHODS, run_results, together
 
 NUMBERS, WORDS = (Path(__file__).with_name(name) for name in ("numbers.csv", "words.txt"))
 N, H = 300, 12
@@ -64,6 +65,7 @@ Y, ROWS, POSITIVE = binary()
 CLASSES, CLASS_ROWS, COUNTS = classes()
 GROUPS = np.arange(N) // 3
 HALF = np.arange(N) % 2 == 0
+NAMES = ["n02123045 tabby cat", "dog", "a truck"]
 SEVERAL = {"n_positive": POSITIVE, "n_labels": 5}
 
 EVALUATIONS = {
@@ -83,6 +85,7 @@ EVALUATIONS = {
     "three classes": (CLASSES, CLASS_ROWS, {"axes": "nhc"}),
     "classes in groups": (CLASSES, CLASS_ROWS, {"axes": "nhc", "groups": GROUPS}),
     "counts of classes": (CLASSES, CLASS_ROWS, {"axes": "nhc", "label_counts": COUNTS}),
+    "named classes": (CLASSES, CLASS_ROWS, {"axes": "nhc", "class_names": NAMES}),
 }
 
 
@@ -226,6 +229,33 @@ def of_run(k):
     return said + [table.make(results).to_markdown() for table in (summary, size, ranking)]
 
 
+def of_answers():
+    """What the page says of one method, and of two, whose three answers are given."""
+    right = {"tece_corrected": 0.0001, "tece_corrected_low": 0.0, "tece_corrected_high": 0.0004}
+    right |= {"reported_share": 1.0, "reported_share_low": 0.9, "reported_share_high": 1.1}
+    right |= {"size_slope": 1.0, "size_slope_low": 0.8, "size_slope_high": 1.3}
+    no_share = dict.fromkeys(("reported_share", "reported_share_low", "reported_share_high"))
+    cases = [
+        right,
+        {"tece_corrected": 0.0001, "brier": 0.2},
+        right | {"tece_corrected_low": 0.00005},
+        right | {"size_slope_low": 0.1, "size_slope": 0.2, "size_slope_high": 0.4},
+        right | {"reported_share_low": 0.2, "reported_share_high": 1500.0},
+        right | no_share | {"size_gap": 0.02, "size_gap_low": 0.01, "size_gap_high": 0.03},
+        right | no_share | {"size_gap": -0.02, "size_gap_low": -0.03, "size_gap_high": -0.01},
+        right | {"reported_share_at_least": 0.0, "reported_share_at_most": 0.0} | no_share,
+    ]
+    said = []
+    for k, case in enumerate(cases):
+        for values in ({"mine": case}, {"mine": case, "random_forest": cases[k - 1]}):
+            methods = {name: TABLE_METHODS[name] for name in values}
+            results = DatasetResults(together(values), "cifar10", methods)
+            found = _answers.answers(results)
+            said += [_answers.headline(found), *_answers.sentences(found)]
+            said += [_answers.share(row) for _, row in found.iterrows()]
+    return said
+
+
 def of_evaluation(name):
     y, rows, options = (EVALUATIONS | FURTHER)[name]
     rows = rows / rows.sum(axis=2, keepdims=True) if rows.ndim == 3 else rows
@@ -240,11 +270,22 @@ def of_comparison(name):
     return [str(compare({"a": evaluate(y, rows, **options), "b": evaluate(y, other, **options)}))]
 
 
+def of_orders():
+    """Compare an uncertainty that knows nothing with one that is that of the prediction."""
+    doubt = (0.5 - np.abs(TRUE - 0.5))[:, None]
+    rows = {"low": 0.7 * TRUE_ROWS, "doubtful": TRUE[:, None] + 0.1 * doubt * [-1, 0, 1]}
+    found = {name: evaluate(TRUE_LABELS[:, 0], given) for name, given in rows.items()}
+    back = dict(reversed(found.items()))
+    return [str(compare(found)), str(compare(back)), str(compare({"a": found["low"], **found}))]
+
+
 SAID = {
     **{name: lambda name=name: of_evaluation(name) for name in EVALUATIONS | FURTHER},
     "parts": lambda: [str(evaluate(Y, ROWS, by=HALF))],
     "comparison": lambda: of_comparison("two classes"),
     "comparison of classes": lambda: of_comparison("counts of classes"),
+    "comparison of orders": of_orders,
+    "answers": of_answers,
     "run with several labels": lambda: of_run(0),
     "run with one label": lambda: of_run(1),
 }

@@ -11,7 +11,7 @@ from scipy.stats import binom
 
 from epistemic_calibration import metrics
 from epistemic_calibration.metrics._bins import Bins
-from epistemic_calibration.metrics._groups import GroupedBins
+from epistemic_calibration.metrics._groups import GroupedBins, distinct_inputs
 from epistemic_calibration.metrics.corrected import form_of
 
 FUNCTIONS = [
@@ -211,3 +211,12 @@ def test_the_interval_of_the_dependence_covers_with_groups_in_several_bins():
         0.0025, abs=4 * np.std(estimates) / np.sqrt(n_runs) + 0.03 * 0.0025
     )
     assert covered >= binom.ppf(1e-4, n_runs, 0.93)
+
+
+def test_distinct_inputs_are_rows_within_groups():
+    rng = np.random.default_rng(0)
+    rows, groups = rng.integers(0, 2, (90, 2)) / 2, rng.integers(0, 40, 90)
+    first, copy = distinct_inputs(rows, groups)
+    assert len(first) == len(np.unique(np.column_stack([groups, rows]), axis=0))
+    np.testing.assert_array_equal(rows[first][copy], rows)
+    np.testing.assert_array_equal(groups[first][copy], groups)
