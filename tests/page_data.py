@@ -60,25 +60,6 @@ def hypotheses_of(method, p, rng):
     return 1 / (1 + np.exp(-bold * (logits + rng.normal(0, spread, (len(p), 12)))))
 
 
-def ranking_rows(method, labels, arrays):
-    """The third question, by the names that its scores have."""
-    wrong = (arrays["mean_prediction"] > 0.5) != (labels == 1)
-    order = np.argsort(arrays["uncertainty"].ravel(), kind="stable")
-    doubt = np.argsort(-np.abs(arrays["mean_prediction"].ravel() - 0.5), kind="stable")
-    n = int(0.9 * wrong.size)
-    kept, by_prediction = (float(wrong.ravel()[rows[:n]].mean()) for rows in (order, doubt))
-    values = {
-        "error_rate": float(wrong.mean()),
-        "kept_error_90": kept,
-        "kept_error_90_low": 0.8 * kept,
-        "kept_error_90_high": 1.2 * kept,
-        "kept_error_90_by_prediction": by_prediction,
-        "kept_error_90_difference_low": 0.01,
-        "kept_error_90_difference_high": 0.02,
-    }
-    return together({method: values}).to_dict("records")
-
-
 def dataset_results(name, tasks, *, several_labels, n=300, seed=0):
     """Scores and diagnostics as the workflow makes them."""
     rng = np.random.default_rng(seed)
@@ -100,8 +81,6 @@ def dataset_results(name, tasks, *, several_labels, n=300, seed=0):
         together = rows_of_all_tasks(summaries, SETTINGS)
         rows += [{"method": method, "task": None, **row} for row in together]
         compared[method] = {key: np.stack([of[key] for of in arrays]) for key in arrays[0]}
-        if "error_rate" not in {row["metric"] for row in rows if row["method"] == method}:
-            rows += ranking_rows(method, labels, compared[method])
     bounds = rows_of_methods(list(labels), compared, SETTINGS)
     rows += [{"task": None, **row} for row in bounds]
     diagnostics = {

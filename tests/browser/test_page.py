@@ -1,11 +1,13 @@
-"""The pages of a run and of files of predictions, as a browser shows them."""
+"""The pages of a run and of files of predictions, and Snakemake's report, in a browser."""
 
 import base64
 import contextlib
+import io
 import shutil
 
 import numpy as np
 import pytest
+from matplotlib.image import imread
 from page_data import IMAGE, SCRIPT, run_results
 
 webdriver = pytest.importorskip("selenium.webdriver", reason="Selenium is not installed")
@@ -254,3 +256,19 @@ def test_the_page_of_a_run(finished):
             check_quiet(driver)
             assert len(seen(driver, ".answers > svg")) >= 1
             assert len(seen(driver, ".method svg")) >= 3
+
+
+def test_the_report_of_snakemake_is_drawn_and_lists_what_a_reader_looks_for(finished, tmp_path):
+    project = finished.copy(tmp_path / "work")
+    project.run("--report", "results/snakemake.html")
+    with browser(width=1400) as driver:
+        driver.get((project.folder / "results/snakemake.html").as_uri())
+        # Without its scripts the page would be empty.
+        for expected in ("digits", "Paper", "Workflow", "Statistics"):
+            WebDriverWait(driver, 120).until(
+                lambda d, word=expected: word in d.execute_script("return document.body.innerText")
+            )
+        image = imread(io.BytesIO(driver.get_screenshot_as_png()))[..., :3]
+    assert image.shape == (900, 1400, 3)
+    # An empty page is all of one colour.
+    assert image.reshape(-1, 3).std(axis=0).max() > 0.05

@@ -10,36 +10,20 @@ import pytest
 import torch
 import yaml
 from shipped import ROOT
+from user_method import text
 
 SEED = "results/digits/seed0"
 #: Seconds after which something hangs; a busy machine needs a part of them.
 WAIT = 1800
 
-#: A method whose fits wait for the test.
-METHOD = """\
+#: Of fits that wait for the test.
+WAITING = """\
 import os, time
 from pathlib import Path
-import numpy as np
-from epistemic_calibration.methods import Method
-
-class Own(Method):
-    label = "own"
-
-    def __init__(self, *, random_state=0):
-        self.random_state = random_state
-
-    def fit(self, X, y):
-        with Path("begun").open("a") as file:
-            print(os.environ.get("SLURM_JOB_ID", "none"), file=file)
-        while not Path("go").exists():
-            time.sleep(0.1)
-        self.p_ = y.mean()
-        return self
-
-    def sample_hypotheses(self, X):
-        rng = np.random.default_rng(self.random_state)
-        return rng.beta(1 + self.p_, 1, size=(len(X), 4))
-"""
+with Path("begun").open("a") as file:
+    print(os.environ.get("SLURM_JOB_ID", "none"), file=file)
+while not Path("go").exists():
+    time.sleep(0.1)"""
 
 #: What is asked of each job in the queue, by the name that SLURM has for it.
 COLUMNS = {
@@ -115,7 +99,7 @@ def run(slurm, new_project):
     loses its node.
     """
     project = new_project("slurm")
-    (project.folder / "own.py").write_text(METHOD)
+    (project.folder / "own.py").write_text(text(fit=WAITING))
     project.configure(lambda config: config["methods"].update(own={"file": "own.py"}))
 
     def begun():

@@ -106,18 +106,14 @@ def test_the_tables_of_how_many_are_those_of_the_script(tmp_path):
     printed = run(f"import runpy; runpy.run_path({str(ROOT / 'docs/how_many.py')!r})", tmp_path)
     assert printed == ""
     code = f"import runpy; runpy.run_path({str(ROOT / 'docs/how_many.py')!r}, run_name='__main__')"
-    rows = [line.split() for line in run(code, tmp_path).splitlines()]
+    rows = [line.split() for line in run(code, tmp_path).splitlines() if line.strip()[:1].isdigit()]
+    inputs, members = ([row for row in rows if (len(row) > 2) == more] for more in (False, True))
     page = (ROOT / "docs" / "read_your_result.md").read_text()
 
     def shown(label):
         (row,) = re.findall(rf"(?m)^\| {label} \|(.*)\|$", page)
         return [float(cell.replace(",", "")) for cell in row.split("|")]
 
-    tables = [[], []]
-    for row in rows:
-        if row and row[0].isdigit():
-            tables[len(row) > 2].append(row)
-    inputs, members = tables
     assert shown("test inputs") == [float(row[0]) for row in inputs]
     assert shown("members") == [float(row[0]) for row in members]
     for label, values in (

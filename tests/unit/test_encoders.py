@@ -1,6 +1,7 @@
 """The contract of every encoder: an encoder of its own file is tested without being named."""
 
 import dataclasses
+import functools
 import typing
 
 import numpy as np
@@ -32,11 +33,7 @@ def pictures(n=60, height=10, width=7, channels=1, seed=0):
 @pytest.fixture(params=available_encoders())
 def make(request):
     """A function that makes an encoder that is not fitted."""
-
-    def make(**parameters):
-        return load_encoder(request.param)(**{**QUICK.get(request.param, {}), **parameters})
-
-    return make
+    return functools.partial(load_encoder(request.param), **QUICK.get(request.param, {}))
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from itertools import chain
 
 import pytest
 import yaml
-from shipped import METADATA, ROOT
+from shipped import METADATA, ROOT, RULES, WORKFLOW
 
 from epistemic_calibration.workflow.plan import stages
 from epistemic_calibration.workflow.sources import STAGES, source_files
@@ -49,22 +49,11 @@ def test_pins_agree_with_the_lock(path):
 
 
 def test_every_environment_is_used_by_a_rule():
-    rules = "".join(path.read_text() for path in (ROOT / "rules").glob("*.smk"))
-    assert {path.stem for path in ENVIRONMENTS} == set(re.findall(r"envs/(\w+)\.yaml", rules))
+    assert {path.stem for path in ENVIRONMENTS} == set(re.findall(r"envs/(\w+)\.yaml", WORKFLOW))
 
 
-def rules_with_environments():
-    """Yield the stage of every rule, and its environment."""
-    for path in (ROOT / "rules").glob("*.smk"):
-        for text in re.split(r"(?m)^ *(?=rule\b)", path.read_text())[1:]:
-            stage = re.search(r'spec=spec\("(\w+)"', text)
-            environment = re.search(r"envs/(\w+)\.yaml", text)
-            if stage and environment:
-                yield stage[1], environment[1]
-
-
-@pytest.mark.parametrize(("stage", "environment"), sorted(set(rules_with_environments())))
-def test_environments_have_what_their_jobs_import(stage, environment, one_job_per_stage):
+@pytest.mark.parametrize(("stage", "rule"), RULES, ids=[stage for stage, _ in RULES])
+def test_environments_have_what_their_jobs_import(stage, rule, one_job_per_stage):
     plan, jobs = one_job_per_stage
     imported = set()
     methods = plan.fitted if "method" in jobs[stage] else [None]
@@ -75,7 +64,8 @@ def test_environments_have_what_their_jobs_import(stage, environment, one_job_pe
             imported |= set(imports(path))
     imported -= {"epistemic_calibration", "__future__", *stages(), *sys.stdlib_module_names}
     packages = {MODULE_TO_PACKAGE.get(name, name) for name in imported}
-    assert packages <= {*environment_versions(ROOT / "envs" / f"{environment}.yaml"), *COME_ALONG}
+    environment = ROOT / re.search(r"envs/\w+\.yaml", rule)[0]
+    assert packages <= {*environment_versions(environment), *COME_ALONG}
 
 
 def imports(path):

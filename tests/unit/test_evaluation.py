@@ -5,6 +5,7 @@ import math
 
 import numpy as np
 import pytest
+from page_data import SETTINGS
 from scipy.special import expit
 from shipped import python
 from sklearn.metrics import accuracy_score, brier_score_loss
@@ -56,9 +57,8 @@ def test_numbers_are_those_of_the_single_metrics():
 def test_the_frame_agrees_with_the_scores_of_the_benchmark():
     y, rows, counts = predictor(2000, slope=1.8, n_labels=3)
     counts["n_labels"] = np.full(2000, counts["n_labels"])
-    settings = {"n_bins": 100, "binning": "kmeans", "ece_n_bins": 10, "corrected_n_bins": 50}
-    settings |= {"corrected_binning": "nested", "confidence_level": 0.95, "n_resamples": 999}
-    settings |= {"recalibration": False, "random_state": 0}
+    settings = SETTINGS | {"n_bins": 100, "binning": "kmeans", "corrected_n_bins": 50}
+    settings["n_resamples"] = 999
     scored = Scorer({"y_true": y, "hypotheses": rows, **counts}, settings).rows()
     scored = {row["metric"]: row["value"] for row in scored}
     frame = evaluate(y, rows, **counts).to_frame().set_index("metric")
@@ -206,12 +206,8 @@ def test_the_summary_is_one_screen(n, n_labels, n_hypotheses, rare):
     json.dumps(found.to_dict(), allow_nan=False)
 
 
-def test_the_summary_concludes_first_and_asks_three_questions(result, monkeypatch):
-    lines = repr(result).splitlines()
-    assert lines[0].startswith("Evaluation of 2,000 inputs (")
-    assert lines[2].startswith("→ The probabilities are off by about ")
-    assert [line[:2] for line in lines if line[:2] in ("1 ", "2 ", "3 ")] == ["1 ", "2 ", "3 "]
-    assert lines[-1] == "Settings: 50 nested bins (TECE), 100 K-means (EECE), random_state 0"
+def test_the_summary_is_as_wide_as_the_terminal(result, monkeypatch):
+    assert repr(result) == str(result)
     for columns, widest in (("66", 66), ("200", 100)):
         monkeypatch.setenv("COLUMNS", columns)
         assert widest - 15 < max(map(len, str(result).splitlines())) <= widest
@@ -233,7 +229,6 @@ def test_the_ranking_is_that_of_the_metric():
     own = rows.mean(axis=1) ** 2
     found = evaluate(y, rows, prediction=own, **counts)
     assert found.ranking == metrics.error_ranking(y, rows, prediction=own, **counts)
-    assert "3 Does it know where it errs?" in str(found)
     entropy = evaluate(y, rows, kind_of_uncertainty="mutual_information")
     expected = metrics.error_ranking(y, rows, kind_of_uncertainty="mutual_information")
     assert entropy.ranking == expected and "mutual information" in str(entropy)

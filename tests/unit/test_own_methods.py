@@ -7,6 +7,7 @@ import sys
 import numpy as np
 import pytest
 from shipped import SHIPPED
+from user_method import text
 
 from epistemic_calibration.latents._neighbors import nearest_neighbors
 from epistemic_calibration.methods import available_methods, load_method
@@ -14,36 +15,6 @@ from epistemic_calibration.methods._tasks import predict_tasks
 from epistemic_calibration.methods.base import MethodError
 from epistemic_calibration.workflow.config import ConfigError, resolve_config
 from epistemic_calibration.workflow.plan import Plan
-
-
-def text(
-    base="Method",
-    label='label = "My Method"',
-    init="self, *, random_state=0",
-    fit="pass",
-    sample="sample_hypotheses",
-    predict="pass",
-):
-    """A method as the text of a file, of which tests change parts."""
-    return f"""\
-import numpy as np
-from epistemic_calibration.methods import Method
-
-
-class Mine({base}):
-    {label}
-
-    def __init__({init}):
-        self.random_state = random_state
-
-    def fit(self, X, y):
-        {fit}
-        return self
-
-    def {sample}(self, X):
-        {predict}
-        return np.random.default_rng(self.random_state).random((len(X), 3))
-"""
 
 
 @pytest.fixture

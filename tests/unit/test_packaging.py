@@ -10,6 +10,7 @@ import venv
 import zipfile
 
 import numpy as np
+import pandas as pd
 import pytest
 from shipped import METADATA, ROOT
 
@@ -133,9 +134,8 @@ def test_the_command_runs_without_anything_else(installed, tmp_path):
     rng = np.random.default_rng(0)
     hypotheses = rng.beta(2, 2, (300, 5))
     path = tmp_path / "mine.csv"
-    header = "y_true,h0,h1,h2,h3,h4"
-    rows = np.column_stack([rng.random(300) < hypotheses.mean(axis=1), hypotheses])
-    np.savetxt(path, rows, delimiter=",", header=header, comments="")
+    table = pd.DataFrame(hypotheses).add_prefix("h")
+    table.assign(y_true=rng.random(300) < hypotheses.mean(axis=1)).to_csv(path, index=False)
     command = installed / "epistemic-calibration"
     printed = call(command, "score", path, "--output", tmp_path / "o.csv", cwd=tmp_path).stdout
     assert printed.startswith("Evaluation of 300 inputs (")

@@ -3,21 +3,11 @@
 import re
 
 import pytest
-from shipped import ROOT
+from shipped import RULES, WORKFLOW
 
 from epistemic_calibration.workflow.plan import stages
 
-FILES = [ROOT / "Snakefile", *sorted((ROOT / "rules").glob("*.smk"))]
-TEXT = "\n".join(path.read_text() for path in FILES)
-
-
-def rules():
-    """Return the text of every rule that runs a stage, by the stage's name."""
-    found = []
-    for text in re.split(r"(?m)^ *(?=rule\b)", TEXT)[1:]:
-        if script := re.search(r'command\(\s*"(\w+)\.py"', text):
-            found.append(pytest.param(script[1], text, id=script[1]))
-    return found
+every_rule = pytest.mark.parametrize(("stage", "text"), RULES, ids=[stage for stage, _ in RULES])
 
 
 def section(text, directive):
@@ -31,10 +21,10 @@ def plain(*names):
 
 
 def test_every_stage_has_one_rule():
-    assert sorted(parameters.values[0] for parameters in rules()) == sorted(stages())
+    assert sorted(stage for stage, _ in RULES) == sorted(stages())
 
 
-@pytest.mark.parametrize(("stage", "text"), rules())
+@every_rule
 def test_a_rule_hands_its_script_exactly_what_the_stage_names(stage, text):
     found = stages()[stage]
     given = re.findall(r'--([a-z-]+) (\{[^"]*?)(?=--|"|$)', section(text, "shell"))
@@ -53,17 +43,17 @@ def test_a_rule_hands_its_script_exactly_what_the_stage_names(stage, text):
             assert re.match(rf"\{{{group}\.{name}:q\}}", value), (name, value)
 
 
-@pytest.mark.parametrize(("stage", "text"), rules())
+@every_rule
 def test_a_rule_waits_for_exactly_the_inputs_of_its_stage(stage, text):
     names = set(re.findall(r"(?m)^        (\w+)=", section(text, "input"))) - {"spec"}
     if function := re.search(r"unpack\((\w+)\)", text):
-        body = re.search(rf"(?ms)^def {function[1]}\(.*?^    \}}", TEXT)[0]
+        body = re.search(rf"(?ms)^def {function[1]}\(.*?^    \}}", WORKFLOW)[0]
         names |= set(re.findall(r'(?m)^        "(\w+)":', body))
     found = stages()[stage]
     assert plain(*found.inputs) <= names <= plain(*found.inputs, *found.unchecked)
 
 
-@pytest.mark.parametrize(("stage", "text"), rules())
+@every_rule
 def test_a_rule_has_what_every_rule_has(stage, text):
     assert re.findall(r'spec\("(\w+)"', section(text, "input")) == [stage]
     for directive in ("output", "log", "benchmark", "conda", "message"):
@@ -73,9 +63,10 @@ def test_a_rule_has_what_every_rule_has(stage, text):
 
 
 def test_no_data_set_can_have_the_name_of_a_rule_or_of_a_folder_of_results():
-    reserved = {*stages(), *re.findall(r"\w+", re.search(r"(?ms)^RESERVED = \((.*?)^\)", TEXT)[1])}
-    names = set(re.findall(r"(?m)^rule (\w+):", TEXT))
-    folders = set(re.findall(r"results/(\w+)/", TEXT))
+    listed = re.search(r"(?ms)^RESERVED = \((.*?)^\)", WORKFLOW)[1]
+    reserved = {*stages(), *re.findall(r"\w+", listed)}
+    names = set(re.findall(r"(?m)^rule (\w+):", WORKFLOW))
+    folders = set(re.findall(r"results/(\w+)/", WORKFLOW))
     assert len(names) > 20
     assert len(folders) > 5
     assert names | folders <= reserved

@@ -24,6 +24,7 @@ from epistemic_calibration.workflow.stage import Job
 RNG = np.random.default_rng(0)
 CLASSES = np.array(["cat", "dog", "T-shirt/top"])
 Y_TRAIN, Y_TEST = np.arange(60) % 3, np.arange(30)[::-1] % 3
+LABELS = {"y_train": Y_TRAIN, "y_test": Y_TEST, "class_names": CLASSES}
 WHERE = {"dataset": "pets", "seed": "3", "method": "mine"}
 
 METHOD = """\
@@ -60,12 +61,8 @@ def run(stage, settings, inputs=None, outputs=None, where=WHERE):
 
 @pytest.mark.fault
 def test_raw_data_that_changed_since_the_plan_are_refused(tmp_path):
-    raw = {
-        "x_train": np.zeros((4, 8, 8), np.uint8),
-        "y_train": [0, 1, 0, 1],
-        "x_test": np.zeros((2, 8, 8), np.uint8),
-        "y_test": [0, 1],
-    }
+    images = np.zeros((4, 8, 8), np.uint8)
+    raw = {"x_train": images, "y_train": [0, 1, 0, 1], "x_test": images[:2], "y_test": [0, 1]}
     np.savez(tmp_path / "raw.npz", **raw)
     source = {"source": "npz", "path": "raw.npz"}
     settings = {"source": source, "inventory": raw_inventory(source, tmp_path)}
@@ -81,21 +78,14 @@ def test_raw_data_that_changed_since_the_plan_are_refused(tmp_path):
 @pytest.fixture
 def labels(tmp_path):
     path = tmp_path / "labels.npz"
-    write_npz(path, {"y_train": Y_TRAIN, "y_test": Y_TEST, "class_names": CLASSES})
+    write_npz(path, LABELS)
     return str(path)
 
 
 @pytest.fixture
 def latents(tmp_path):
     path = tmp_path / "latents.npz"
-    arrays = {
-        "x_train": RNG.random((60, 2)),
-        "x_test": RNG.random((30, 2)),
-        "y_train": Y_TRAIN,
-        "y_test": Y_TEST,
-        "class_names": CLASSES,
-    }
-    write_npz(path, arrays)
+    write_npz(path, LABELS | {"x_train": RNG.random((60, 2)), "x_test": RNG.random((30, 2))})
     return str(path)
 
 
@@ -269,11 +259,8 @@ def test_two_classes_in_one_file_are_the_task_and_its_complement(tmp_path):
     y_test = Y_TEST % 2
     write_npz(labels, {"y_test": y_test, "class_names": np.array(["cat", "dog"])})
     h = RNG.random((30, 5))
-    changes = {
-        "hypotheses": np.stack([h, 1 - h], axis=2),
-        "y_true": y_test,
-        "class_names": None,
-    }
+    both = np.stack([h, 1 - h], axis=2)
+    changes = {"hypotheses": both, "y_true": y_test, "class_names": None}
     _, (cat, dog) = of_all_classes(tmp_path, str(labels), ("cat", "dog"), **changes)
     np.testing.assert_allclose(cat["hypotheses"], h, atol=1e-6)
     np.testing.assert_allclose(dog["hypotheses"], 1 - h, atol=1e-6)
@@ -309,12 +296,17 @@ def test_one_file_of_other_classes_is_refused(tmp_path, labels, changes, message
         of_all_classes(tmp_path, labels, **changes)
 
 
+def score(fits, labels, tmp_path):
+    outputs = {"scores": tmp_path / "scores.csv", "compared": tmp_path / "compared.npz"}
+    settings = {"tasks": list(TASKS), "scores": SCORES}
+    run("scores", settings, {"hypotheses": fits, "labels": labels}, outputs)
+    return outputs
+
+
 @pytest.fixture
 def scored(tmp_path, latents, labels):
     fits = fit(tmp_path, latents)
-    outputs = {"scores": tmp_path / "scores.csv", "compared": tmp_path / "compared.npz"}
-    settings = {"tasks": ["dog", "T-shirt_top"], "scores": SCORES}
-    run("scores", settings, {"hypotheses": fits, "labels": labels}, outputs)
+    outputs = score(fits, labels, tmp_path)
     return fits, pd.read_csv(outputs["scores"], dtype={"task": str}), read_npz(outputs["compared"])
 
 
@@ -353,18 +345,15 @@ def test_what_all_tasks_have_together_has_a_scope_and_no_task(scored):
 @pytest.mark.fault
 def test_hypotheses_of_another_task_or_other_labels_are_refused(tmp_path, latents, labels):
     fits = fit(tmp_path, latents)
-    outputs = {"scores": tmp_path / "scores.csv", "compared": tmp_path / "compared.npz"}
-    settings = {"tasks": ["dog", "T-shirt_top"], "scores": SCORES}
     other = tmp_path / "labels of others.npz"
     write_npz(other, {"y_test": Y_TEST[::-1], "class_names": CLASSES})
     with pytest.raises(DamagedFileError, match="has other labels than"):
-        run("scores", settings, {"hypotheses": fits, "labels": other}, outputs)
+        score(fits, other, tmp_path)
     (tmp_path / "swapped").mkdir()
     for source, target in zip(TASKS, reversed(TASKS), strict=True):
         shutil.copyfile(f"{fits}/{source}.npz", tmp_path / "swapped" / f"{target}.npz")
-    swapped = str(tmp_path / "swapped")
     with pytest.raises(DamagedFileError, match="holds the hypotheses of task 'T-shirt_top'"):
-        run("scores", settings, {"hypotheses": swapped, "labels": labels}, outputs)
+        score(str(tmp_path / "swapped"), labels, tmp_path)
 
 
 def test_tables_are_joined_in_the_order_of_their_paths_with_names_as_text(tmp_path):
@@ -404,8 +393,7 @@ def test_sensitivity_leaves_out_what_there_is_not(tmp_path, latents, labels):
 
 def test_diagnostics_show_the_bins_that_carry_the_error(tmp_path):
     inputs = {"labels": str(tmp_path / "labels.npz"), "compared": [str(tmp_path / "mine.npz")]}
-    arrays = {"y_train": Y_TRAIN, "y_test": Y_TEST, "class_names": CLASSES}
-    write_npz(inputs["labels"], arrays | {"test_rows": np.arange(30)})
+    write_npz(inputs["labels"], LABELS | {"test_rows": np.arange(30)})
     # Right but for the first ten inputs, of which all are said to be dogs.
     mean = np.stack([Y_TEST == 0, Y_TEST == 1]).astype(float)
     mean[1, :10] = 1

@@ -5,6 +5,7 @@ import sys
 
 import numpy as np
 import pytest
+from scipy.special import expit
 from shipped import ROOT
 
 from epistemic_calibration import evaluate, metrics
@@ -17,13 +18,11 @@ from epistemic_calibration.torchmetrics import EpistemicCalibrationError  # noqa
 N = 700
 
 
-@pytest.fixture(scope="module")
-def sample():
-    rng = np.random.default_rng(0)
-    logits = rng.normal(0, 1.5, N)
-    target = rng.random(N) < 1 / (1 + np.exp(-logits))
-    hypotheses = 1 / (1 + np.exp(-1.7 * (logits[:, None] + rng.normal(0, 0.3, (N, 8)))))
-    return torch.tensor(hypotheses), torch.tensor(target)
+RNG = np.random.default_rng(0)
+LOGITS = RNG.normal(0, 1.5, N)
+TARGET = torch.tensor(RNG.random(N) < expit(LOGITS))
+HYPOTHESES = torch.tensor(expit(1.7 * (LOGITS[:, None] + RNG.normal(0, 0.3, (N, 8)))))
+SAMPLE = HYPOTHESES, TARGET
 
 
 def fed(metric, sample, *sizes):
@@ -32,22 +31,22 @@ def fed(metric, sample, *sizes):
     return metric
 
 
-def test_batches_give_what_the_library_gives(sample):
-    found = fed(EpistemicCalibrationError(), sample, 300, 0, 1, 399).compute()
-    hypotheses, target = (tensor.numpy() for tensor in sample)
+def test_batches_give_what_the_library_gives():
+    found = fed(EpistemicCalibrationError(), SAMPLE, 300, 0, 1, 399).compute()
+    hypotheses, target = HYPOTHESES.numpy(), TARGET.numpy()
     direct = metrics.corrected_epistemic_calibration_error(target, hypotheses, n_bins=35)
     assert found.dtype == torch.float64 and found.item() == direct.estimate
     assert found.item() == evaluate(target, hypotheses).tece.estimate
     settings = {"n_bins": 10, "random_state": 3, "confidence_level": 0.9}
-    found = fed(EpistemicCalibrationError(**settings), sample, 350, 350).compute()
+    found = fed(EpistemicCalibrationError(**settings), SAMPLE, 350, 350).compute()
     direct = metrics.corrected_epistemic_calibration_error(target, hypotheses, **settings)
     assert found.item() == direct.estimate
 
 
-def test_details_are_those_of_the_evaluation(sample):
-    metric = fed(EpistemicCalibrationError(details=True), sample, 200, 500)
+def test_details_are_those_of_the_evaluation():
+    metric = fed(EpistemicCalibrationError(details=True), SAMPLE, 200, 500)
     found = {name: value.item() for name, value in metric.compute().items()}
-    frame = evaluate(sample[1].numpy(), sample[0].numpy()).to_frame().set_index("metric")
+    frame = evaluate(TARGET.numpy(), HYPOTHESES.numpy()).to_frame().set_index("metric")
     expected = {}
     for name in found:
         plain, _, end = name.partition("_ci_")
@@ -55,29 +54,28 @@ def test_details_are_those_of_the_evaluation(sample):
     assert found == expected and len(found) == 18
 
 
-def test_collections_keep_one_copy_of_the_states(sample):
+def test_collections_keep_one_copy_of_the_states():
     coarse = EpistemicCalibrationError(n_bins=5)
     collection = torchmetrics.MetricCollection(
         {"tece": EpistemicCalibrationError(), "coarse": coarse}
     )
-    found = fed(collection, sample, 350, 350).compute()
-    assert found["tece"] == fed(EpistemicCalibrationError(), sample, N).compute()
-    assert found["coarse"] == fed(EpistemicCalibrationError(n_bins=5), sample, N).compute()
+    found = fed(collection, SAMPLE, 350, 350).compute()
+    assert found["tece"] == fed(EpistemicCalibrationError(), SAMPLE, N).compute()
+    assert found["coarse"] == fed(EpistemicCalibrationError(n_bins=5), SAMPLE, N).compute()
     assert len(collection.compute_groups) == 1
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
-def test_low_precision_is_read(sample, dtype):
-    hypotheses, target = sample
-    metric = fed(EpistemicCalibrationError(), (hypotheses.to(dtype), target.long()), 350, 350)
-    read = hypotheses.to(dtype).float().numpy()
-    expected = metrics.corrected_epistemic_calibration_error(target.numpy(), read, n_bins=35)
+def test_low_precision_is_read(dtype):
+    metric = fed(EpistemicCalibrationError(), (HYPOTHESES.to(dtype), TARGET.long()), 350, 350)
+    read = HYPOTHESES.to(dtype).float().numpy()
+    expected = metrics.corrected_epistemic_calibration_error(TARGET.numpy(), read, n_bins=35)
     assert metric.compute().item() == expected.estimate
 
 
-def test_few_inputs_give_no_number(sample):
+def test_few_inputs_give_no_number():
     metric = EpistemicCalibrationError()
-    metric.update(sample[0][:10], sample[1][:10])
+    metric.update(HYPOTHESES[:10], TARGET[:10])
     with pytest.warns(UserWarning, match="10 inputs are too few"):
         assert metric.compute().isnan()
 
@@ -124,14 +122,14 @@ torch.save((metric.compute(), len(metric.target[0])), f"{folder}/{rank}.pt")
 """
 
 
-def test_processes_pool_their_inputs(sample, tmp_path):
-    torch.save(sample, tmp_path / "sample.pt")
+def test_processes_pool_their_inputs(tmp_path):
+    torch.save(SAMPLE, tmp_path / "sample.pt")
     commands = [[sys.executable, "-c", PROCESS, str(rank), str(tmp_path)] for rank in range(2)]
     running = [
         subprocess.Popen(c, env={"PYTHONPATH": str(ROOT / "workflow_scripts")}) for c in commands
     ]
     assert [process.wait(timeout=240) for process in running] == [0, 0]
-    expected = fed(EpistemicCalibrationError(), sample, N).compute()
+    expected = fed(EpistemicCalibrationError(), SAMPLE, N).compute()
     for rank, n in ((0, 450), (1, 250)):
         value, own = torch.load(tmp_path / f"{rank}.pt")
         assert value.item() == pytest.approx(expected.item(), rel=1e-9) and own == n

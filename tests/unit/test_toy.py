@@ -237,7 +237,7 @@ def test_running_an_experiment_imports_nothing_of_its_figure():
         assert f"{name}.py" in sources
         if name.startswith("eece"):
             assert "binning.py" in sources
-        assert not sources & {"toy/_drawing.py", "style.py"}
+        assert not sources & {"_drawing.py", "style.py"}
 
 
 def test_networks_make_their_epochs_and_no_more():

@@ -11,32 +11,18 @@ import numpy as np
 import pytest
 import yaml
 from shipped import ROOT
+from user_method import text
 
 SEED = Path("results", "digits", "seed0")
 
-METHOD = """\
-import os, signal
-import numpy as np
-from epistemic_calibration.methods import Method
-
-class Own(Method):
-    def fit(self, X, y):
-        self.p_ = y.mean()
-        return self
-
-    def sample_hypotheses(self, X):
-        good = np.full((len(X), 4), self.p_)
-        {fault}
-"""
-LINE = 1 + METHOD.splitlines().index("        {fault}")
 FAULTS = {
     "undefined": ("good[7] = np.nan; return good", "hypotheses has 4 values that are NaN"),
     "beyond": ("return good + 1", "hypotheses lies in [1."),
     "short": ("return good[:-1]", "hypotheses has shape (199, 4), expected (200, n_hypotheses)"),
-    "killed": ("os.kill(os.getpid(), signal.SIGKILL)", "digits/seed0/hypotheses/killed.log"),
+    "killed": ("import os; os.kill(os.getpid(), 9)", "digits/seed0/hypotheses/killed.log"),
     "raised": (
         "raise RuntimeError('out of luck')",
-        f"FAILED: raised.py, line {LINE}: RuntimeError: out of luck",
+        "FAILED: raised.py, line 17: RuntimeError: out of luck",
     ),
 }
 
@@ -54,7 +40,8 @@ def test_methods_that_fail_spoil_no_other_results_and_leave_them_their_tables(pr
     before = contents(project.folder / "results" / "digits")
     codes = {name: code for name, (code, _) in FAULTS.items()} | {"healthy": "return good"}
     for name, code in codes.items():
-        (project.folder / f"{name}.py").write_text(METHOD.format(fault=code))
+        good = f"good = np.full((len(X), 4), 0.5)\n{code}"
+        (project.folder / f"{name}.py").write_text(text(label="pass", predict=good))
     entries = {name: {"file": f"{name}.py"} for name in codes}
     entries["mc_dropout"] = {"n_hypotheses": 10}
     (project.folder / "own.yaml").write_text(yaml.safe_dump({"methods": entries}))
