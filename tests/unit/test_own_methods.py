@@ -1,6 +1,7 @@
 """What is told of a user's method: when the configuration is read, and when it runs."""
 
 import copy
+import os
 import re
 import sys
 
@@ -135,8 +136,10 @@ def test_what_a_method_depends_on_counts_as_its_code(resolved, tmp_path):
     (tmp_path / "data" / "sub" / "a.csv").write_text("1\n")
     (tmp_path / "data" / ".hidden").write_text("")
     (tmp_path / "w.bin").write_bytes(b"\0")
-    (fault,) = faults(resolved, text(), depends_on=["absent.csv"])
-    assert fault == "methods.mine.depends_on: no such file or folder: absent.csv"
+    os.mkfifo(tmp_path / "pipe")
+    for lost in ("absent.csv", "pipe"):
+        (fault,) = faults(resolved, text(), depends_on=[lost])
+        assert fault == f"methods.mine.depends_on: no such file or folder: {lost}"
     where = {"dataset": "digits", "seed": 0, "method": "mine"}
     plan = Plan(resolved(depends_on=["data", "w.bin"]), tmp_path)
     sources = plan.spec("hypotheses", **where)["sources"]

@@ -24,10 +24,7 @@ from epistemic_calibration.metrics.corrected import (
 )
 from epistemic_calibration.metrics.law_error import Draws
 from epistemic_calibration.metrics.over_tasks import mean_corrected_error
-from epistemic_calibration.metrics.second_order import (
-    SecondOrderError,
-    summarize,
-)
+from epistemic_calibration.metrics.second_order import SecondOrderError, summarize
 
 Result = TypeVar("Result", CorrectedError, SecondOrderError)
 

@@ -21,11 +21,7 @@ from epistemic_calibration.metrics._groups import (
     groups_of_samples,
     nested_bins_of_groups,
 )
-from epistemic_calibration.metrics._interval import (
-    Calibrated,
-    interval,
-    smallest_detectable,
-)
+from epistemic_calibration.metrics._interval import Calibrated, interval, smallest_detectable
 from epistemic_calibration.metrics._resolution import refined
 from epistemic_calibration.metrics._sample import Sample, as_sample
 from epistemic_calibration.metrics._validation import check_fraction, check_positive_integer

@@ -172,6 +172,11 @@ def _alike(group: str, names: Collection[str]) -> Iterator[str]:
             yield f"{group}.{name}: the name differs from {other} in case only"
 
 
+def _is_there(path: Path) -> bool:
+    # A named pipe exists, too, and would be read for ever.
+    return path.is_file() or path.is_dir()
+
+
 def _method_entry(
     key: str,
     entry: Any,
@@ -197,7 +202,7 @@ def _method_entry(
     implementation, own = given.method or name, given.file and base_dir / given.file
     if own:
         implementation = given.file + (f"::{given.class_}" if given.class_ else "")
-        lost = [file for file in given.depends_on or () if not (base_dir / file).exists()]
+        lost = [file for file in given.depends_on or () if not _is_there(base_dir / file)]
         faults += [f"{key}.depends_on: no such file or folder: {file}" for file in lost]
     elif implementation not in available_methods():
         names = available_methods()
