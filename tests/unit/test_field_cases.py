@@ -9,6 +9,7 @@ from scipy.stats import norm
 
 from epistemic_calibration import evaluate, metrics
 from epistemic_calibration.predictions import PredictionsError, as_predictions
+from epistemic_calibration.predictions._checks import doubts_of_equal_rows
 
 
 def law_and_draws(n, n_hypotheses, spread=0.05, seed=0):
@@ -145,6 +146,10 @@ def test_a_base_rate_without_the_input_itself_is_told():
     rate = (y.sum() - y) / 299
     with pytest.warns(UserWarning, match="If the predictions are cross-validated"):
         evaluate(y, rate[:, None])
+    # One row and one label: as unlikely as 20 tosses of a coin on one side, 0.6^27.1.
+    for n, told in ((27, 0), (28, 1)):
+        equal = doubts_of_equal_rows(np.full((n, 1), 0.6), np.ones(n, dtype=int), grouped=True)
+        assert len(equal) == told
 
 
 def test_pixels_as_the_message_makes_them_samples():

@@ -1,10 +1,12 @@
 """The last line of a job's log names the line to blame."""
 
 import importlib.util
+import logging
 
 import pytest
 
 from epistemic_calibration.workflow.job_log import failed_line
+from epistemic_calibration.workflow.job_warnings import WarningCollector
 
 OWN = """\
 import numpy as np
@@ -52,3 +54,11 @@ def test_a_long_or_broken_message_is_one_line():
     assert "\n" not in said
     assert len(said) < 2020
     assert said.endswith(" …")
+
+
+def test_only_warnings_of_python_are_read_as_such():
+    collector = WarningCollector()
+    for name in ("py.warnings", "epistemic_calibration"):
+        text = "/home/me/x.py:3: DeprecationWarning: old\n  call()"
+        collector.emit(logging.LogRecord(name, logging.WARNING, "", 0, text, None, None))
+    assert list(collector.counts) == ["/home/me/x.py:3: DeprecationWarning: old call()"]

@@ -191,18 +191,9 @@ def numbers_of_evaluation(name):
                 yield " ".join(filter(None, (metric, of_class, end))), value
 
 
-def numbers_of_comparison():
-    found = {
-        "bold": evaluate(Y, ROWS),
-        "mild": evaluate(Y, sigmoid(np.log(ROWS / (1 - ROWS)) / 1.8)),
-    }
-    yield from flat(plain(compare(found).to_dict()["pairs"]))
-
-
 CASES = {
     **{name: lambda name=name: numbers_of_evaluation(name) for name in EVALUATIONS},
     **{name: lambda made=made: flat(plain(made())) for name, made in RESULTS.items()},
-    "comparison": numbers_of_comparison,
 }
 
 
@@ -226,6 +217,7 @@ def of_run(k):
     results = run_results().datasets[k]
     found = _answers.answers(results)
     said = [_answers.headline(found), *_answers.sentences(found)]
+    said += [summary.make(results).to_terminal()]
     return said + [table.make(results).to_markdown() for table in (summary, size, ranking)]
 
 
