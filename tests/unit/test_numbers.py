@@ -65,7 +65,7 @@ Y, ROWS, POSITIVE = binary()
 CLASSES, CLASS_ROWS, COUNTS = classes()
 GROUPS = np.arange(N) // 3
 HALF = np.arange(N) % 2 == 0
-NAMES = ["n02123045 tabby cat", "dog", "a truck"]
+NAMES = ["twelve chars", "thirteen char", "truck"]
 SEVERAL = {"n_positive": POSITIVE, "n_labels": 5}
 
 EVALUATIONS = {
@@ -75,6 +75,7 @@ EVALUATIONS = {
     "one error": ((ROWS.mean(axis=1) > 0.5) ^ (np.arange(N) == 7), ROWS, {}),
     "two errors": ((ROWS.mean(axis=1) > 0.5) ^ (np.arange(N) % 200 == 7), ROWS, {}),
     "groups": (Y, ROWS, {"groups": GROUPS}),
+    "groups of like means": (Y, ROWS, {"groups": ROWS.mean(axis=1).argsort().argsort() // 25}),
     "own prediction": (Y, ROWS, {"prediction": np.median(ROWS, axis=1)}),
     "own uncertainty": (Y, ROWS, {"epistemic_uncertainty": 0.7 * ROWS.var(axis=1) + 1e-3}),
     "entropy": (Y, ROWS, {"kind_of_uncertainty": "mutual_information"}),
@@ -85,7 +86,11 @@ EVALUATIONS = {
     "three classes": (CLASSES, CLASS_ROWS, {"axes": "nhc"}),
     "classes in groups": (CLASSES, CLASS_ROWS, {"axes": "nhc", "groups": GROUPS}),
     "counts of classes": (CLASSES, CLASS_ROWS, {"axes": "nhc", "label_counts": COUNTS}),
-    "named classes": (CLASSES, CLASS_ROWS, {"axes": "nhc", "class_names": NAMES}),
+    "named classes": (
+        CLASSES,
+        CLASS_ROWS,
+        {"axes": "nhc", "label_counts": COUNTS, "class_names": NAMES},
+    ),
 }
 
 
@@ -111,18 +116,12 @@ FURTHER = {
     "small where it errs": (TRUE_LABELS[:, 0], DOUBTLESS, {}),
     "no error": (CERTAIN[:, 1], TRUE_ROWS, {}),
     "wrong inputs": (TRUE_LABELS[:, 0], TRUE_ROWS + np.linspace(0.1, 0, 2000)[:, None], SEEN),
+    "too certain": (TRUE_LABELS[:, 0], sigmoid(7 * np.log(TRUE_ROWS / (1 - TRUE_ROWS))), SEEN),
+    "less certain": (TRUE_LABELS[:, 0], sigmoid(4 * np.log(TRUE_ROWS / (1 - TRUE_ROWS))), SEEN),
     "fixed law": (TRUE_LABELS[:, 0], TRUE_ROWS, {**SEEN, "exchangeable": False}),
     "cautious classes": (CLASSES, CLASS_ROWS**0.3, {"axes": "nhc"}),
     "right classes": (CLASSES, np.stack([CLASS_ROWS.mean(axis=1) ** 0.6] * 2, axis=1), {}),
 }
-
-
-def recalibrated(method):
-    fitted = metrics.SecondOrderRecalibrator().fit(Y[HALF], ROWS[HALF])
-    if method == "counts":
-        fitted = metrics.SecondOrderRecalibrator().fit_counts(POSITIVE[HALF], 5, ROWS[HALF])
-    found = fitted.transform(ROWS[~HALF])
-    return {"mean": found.mean(), "variance": found.var(axis=1).mean(), "last": found[-1, -1]}
 
 
 def of_trainings():
@@ -145,11 +144,6 @@ RESULTS = {
     ),
     "many bins": lambda: metrics.corrected_epistemic_calibration_error(Y, ROWS, n_bins=80),
     "fine bins": lambda: metrics.corrected_epistemic_calibration_error(*fine(), n_bins=20),
-    "mean of tasks": lambda: metrics.mean_corrected_error(
-        [Y, 1 - Y[::-1]],
-        [ROWS.mean(axis=1), ROWS[::-1].mean(axis=1)],
-        [metrics.assign_bins(ROWS, n_bins=10)] * 2,
-    ),
     "trainings": of_trainings,
     "bounds": lambda: metrics.bounds_from_one_label(
         Y, ROWS.mean(axis=1), ROWS[:, :2].T, epistemic_uncertainty=ROWS.var(axis=1), n_hypotheses=H
@@ -163,8 +157,6 @@ RESULTS = {
     ),
     "curve": lambda: metrics.second_order_curve(POSITIVE, 5, ROWS, n_bins=4),
     "within labels": lambda: metrics.within_label_correlation(Y, ROWS.mean(axis=1), POSITIVE, 5),
-    "recalibrated": lambda: recalibrated("labels"),
-    "recalibrated by counts": lambda: recalibrated("counts"),
 }
 
 
