@@ -7,6 +7,7 @@ difference shows what a change that is meant to has moved.
 
 import os
 import sys
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -65,7 +66,7 @@ Y, ROWS, POSITIVE = binary()
 CLASSES, CLASS_ROWS, COUNTS = classes()
 GROUPS = np.arange(N) // 3
 HALF = np.arange(N) % 2 == 0
-NAMES = ["twelve chars", "thirteen char", "truck"]
+NAMES = ["truck", "thirteen char", "twelve chars"]
 SEVERAL = {"n_positive": POSITIVE, "n_labels": 5}
 
 EVALUATIONS = {
@@ -137,24 +138,24 @@ def of_trainings():
     return {" ".join(pair): difference for pair, difference in found.items()}
 
 
+BINS = metrics.assign_bins(ROWS, n_bins=15, binning="nested")
+law_tested = partial(metrics.second_order_test, POSITIVE, 5)
 RESULTS = {
     "lower bound": lambda: metrics.cross_fitted_lower_bound(Y, ROWS),
     "reported uncertainty": lambda: metrics.reported_uncertainty_error(
         Y, ROWS, epistemic_uncertainty=0.7 * ROWS.var(axis=1) + 1e-3
     ),
-    "many bins": lambda: metrics.corrected_epistemic_calibration_error(Y, ROWS, n_bins=80),
+    "bin of one group": lambda: metrics.split_epistemic_calibration_error(
+        Y, ROWS, n_bins=15, bins=BINS, groups=np.where(BINS == 3, 0, GROUPS + 1)
+    ),
     "fine bins": lambda: metrics.corrected_epistemic_calibration_error(*fine(), n_bins=20),
     "trainings": of_trainings,
     "bounds": lambda: metrics.bounds_from_one_label(
         Y, ROWS.mean(axis=1), ROWS[:, :2].T, epistemic_uncertainty=ROWS.var(axis=1), n_hypotheses=H
     ),
-    "test of the law": lambda: metrics.second_order_test(POSITIVE, 5, ROWS),
-    "test of draws at inputs": lambda: metrics.second_order_test(
-        POSITIVE, 5, ROWS[:, :4], draws="inputs"
-    ),
-    "test of the centre": lambda: metrics.second_order_test(
-        POSITIVE, 5, ROWS[:, :4], draws="inputs", exchangeable=False
-    ),
+    "test of the law": lambda: law_tested(ROWS),
+    "test of draws at inputs": lambda: law_tested(ROWS[:, :4], draws="inputs"),
+    "test of no draws": lambda: law_tested(ROWS[:, :4], draws="inputs", exchangeable=False),
     "curve": lambda: metrics.second_order_curve(POSITIVE, 5, ROWS, n_bins=4),
     "within labels": lambda: metrics.within_label_correlation(Y, ROWS.mean(axis=1), POSITIVE, 5),
 }

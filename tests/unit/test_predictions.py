@@ -309,6 +309,7 @@ def test_tables_of_raters_are_counted_as_the_messages_say():
         ({"hypotheses": HYPOTHESES.astype(str)}, "hypotheses holds text, such as '0."),
         ({"hypotheses": [[0.1, 0.2], [0.3]]}, "give a NumPy array with rows of equal length"),
         ({"hypotheses": np.log(HYPOTHESES)}, "If these are logarithms"),
+        ({"hypotheses": np.where(HYPOTHESES > 0.5, 0.0, -np.inf)}, "If these are logarithms"),
         ({"hypotheses": np.where(HYPOTHESES > 0.5, 0.5, -np.inf)}, "(counted from 0): leave out"),
         ({"label_counts": WIDE}, "masked or missing values: of a column for each rater"),
         (
