@@ -1,8 +1,8 @@
 """Every number and sentence of fixed data is what it was.
 
-Other tests say that estimates are right within their noise. That no edit moves one unseen is said
-here: `numbers.csv` and `words.txt` are made by ``python tests/unit/test_numbers.py``, and their
-difference shows what a change that is meant to has moved.
+Other tests say that estimates are right within their noise, this one that no edit moves one unseen.
+``python tests/unit/test_numbers.py`` makes `numbers.csv` and `words.txt`, whose difference shows
+what a change that is meant to has moved.
 """
 
 import os
