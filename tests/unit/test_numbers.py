@@ -1,8 +1,7 @@
 """Every number and sentence of fixed data is what it was.
 
 Other tests say that estimates are right within their noise, this one that no edit moves one unseen.
-``python tests/unit/test_numbers.py`` makes `numbers.csv` and `words.txt`, whose difference shows
-what a change that is meant to has moved.
+``python tests/unit/test_numbers.py`` makes `numbers.csv` and `words.txt`, whose diff tells.
 """
 
 import os
