@@ -139,6 +139,7 @@ def test_a_method_left_out_is_left_out_of_the_toy_experiments(config):
     resolved = resolve_config(config).toy
     assert "random_forest" not in resolved["eece_per_method"]["methods"]
     assert "eece_vs_noise" not in resolved
+    assert resolved["uncertainty_maps"]["seeds"] == [0] != resolved["eece_per_method"]["seeds"]
 
 
 def test_predictions_made_elsewhere(config):

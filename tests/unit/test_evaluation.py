@@ -351,7 +351,8 @@ def test_the_figure_has_a_panel_for_each_question(tmp_path, n, n_labels, n_hypot
         _, middle, right = axes
         assert middle.get_xlim() == middle.get_ylim()
         errors = 100 * np.mean((rows.mean(axis=1) > 0.5) != y)
-        assert right.lines[0].get_ydata()[-1] == pytest.approx(errors)
+        assert right.lines[0].get_xydata()[-1] == pytest.approx([100, errors])
+        assert right.lines[0].get_xdata()[0] == pytest.approx(100 / n)
 
 
 HOOK = """

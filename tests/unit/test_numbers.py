@@ -1,17 +1,17 @@
 """Every number and sentence of fixed data is what it was.
 
 Other tests say that estimates are right within their noise, this one that no edit moves one unseen.
-``python tests/unit/test_numbers.py`` makes `numbers.csv` and `words.txt`, whose diff tells.
+``PYTHONPATH=tests python tests/unit/test_numbers.py`` makes `numbers.csv` and `words.txt` anew.
 """
 
 import os
-import sys
 from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
+from page_data import TABLE_METHODS, run_results, together
 
 from epistemic_calibration import evaluate, metrics
 from epistemic_calibration.evaluation import plain
@@ -20,9 +20,6 @@ from epistemic_calibration.evaluation._text import for_a_paper
 from epistemic_calibration.report import _answers
 from epistemic_calibration.report.results import DatasetResults
 from epistemic_calibration.report.tables import ranking, size, summary
-
-sys.path.insert(0, str(Path(__file__).parents[1]))
-from page_data import TABLE_METHODS, run_results, together
 
 NUMBERS, WORDS = (Path(__file__).with_name(name) for name in ("numbers.csv", "words.txt"))
 N, H = 300, 12
@@ -75,6 +72,7 @@ EVALUATIONS = {
     "one error": ((ROWS.mean(axis=1) > 0.5) ^ (np.arange(N) == 7), ROWS, {}),
     "two errors": ((ROWS.mean(axis=1) > 0.5) ^ (np.arange(N) % 200 == 7), ROWS, {}),
     "groups": (Y, ROWS, {"groups": GROUPS}),
+    "two groups": (Y, ROWS, {"groups": HALF}),
     "groups of like means": (Y, ROWS, {"groups": ROWS.mean(axis=1).argsort().argsort() // 25}),
     "own prediction": (Y, ROWS, {"prediction": np.median(ROWS, axis=1)}),
     "own uncertainty": (Y, ROWS, {"epistemic_uncertainty": 0.7 * ROWS.var(axis=1) + 1e-3}),
@@ -149,6 +147,7 @@ RESULTS = {
     ),
     "fine bins": lambda: metrics.corrected_epistemic_calibration_error(*fine(), n_bins=20),
     "trainings": of_trainings,
+    "law": lambda: metrics.second_order_error(POSITIVE, 5, ROWS).law,
     "bounds": lambda: metrics.bounds_from_one_label(
         Y, ROWS.mean(axis=1), ROWS[:, :2].T, epistemic_uncertainty=ROWS.var(axis=1), n_hypotheses=H
     ),
