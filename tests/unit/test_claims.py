@@ -109,9 +109,9 @@ def images(changes=None, **options):
 
 
 def cifar_forest(metric):
-    # In part: largest on average but for one outlier of another method; or by chance, as it seems.
+    # In part: worst but for one outlier of another method; or worst by no more than chance.
     outlier = images(metric=metric, more={(BLR, "a"): 0.5})
-    unclear = images({BLR: 0.0398}, metric=metric, jitter=0.0005)
+    unclear = images({BLR: 0.0402}, metric=metric, jitter=0.002)
     beaten = images({"random_forest": 0.019}, metric=metric)
     return [images(metric=metric)], [outlier, unclear], [beaten]
 

@@ -232,8 +232,7 @@ def of_answers():
     for k, case in enumerate(cases):
         for values in ({"mine": case}, {"mine": case, "random_forest": cases[k - 1]}):
             methods = {name: TABLE_METHODS[name] for name in values}
-            results = DatasetResults(together(values), "cifar10", methods)
-            found = _answers.answers(results)
+            found = _answers.answers(DatasetResults(together(values), "cifar10", methods))
             said += [_answers.headline(found), *_answers.sentences(found)]
             said += [_answers.share(row) for _, row in found.iterrows()]
     return said
