@@ -126,12 +126,10 @@ def running_slurm(folder, path):
                 pytest.fail("\n".join([f"{what} did not get ready; ended: {dead}", *logs]))
             time.sleep(0.1)
 
-    def asked(*command):
-        return subprocess.run(command, env=environment, capture_output=True, text=True).stdout
-
     def nodes_are_idle():
-        said = asked("sinfo", "--noheader", "--Node", "--format=%T")
-        return said.split() == ["idle"] * len(NODES)
+        command = ["sinfo", "--noheader", "--Node", "--format=%T"]
+        done = subprocess.run(command, env=environment, capture_output=True, text=True)
+        return done.stdout.split() == ["idle"] * len(NODES)
 
     try:
         start(
@@ -154,10 +152,6 @@ def running_slurm(folder, path):
         if len(daemons) == 2 + len(NODES):
             command = ["scancel", "--user=root"]
             subprocess.run(command, env=environment, capture_output=True, timeout=300)
-            # Without its node's daemon a job that was cancelled would run on.
-            end = time.monotonic() + 30
-            while asked("squeue", "--noheader") and time.monotonic() < end:
-                time.sleep(0.2)
         for daemon in reversed(daemons.values()):
             daemon.terminate()
             try:

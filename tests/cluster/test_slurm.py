@@ -1,10 +1,12 @@
 """The small digits benchmark, run by a real SLURM with the profile that the project ships."""
 
 import contextlib
+import os
 import re
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 import torch
@@ -123,6 +125,11 @@ def run(slurm, new_project):
         wait_for(lambda: has_begun(3))
         (project.folder / "go").touch()
         code = process.wait(timeout=WAIT)
+    # On a node that is down SLURM ends nothing.
+    for command in Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):
+            if str(project.folder) in command.read_text():
+                os.kill(int(command.parent.name), 9)
     output = (project.folder / "screen.txt").read_text()
     assert code == 0, output
     return project, output, queue(slurm), begun()

@@ -116,7 +116,6 @@ FURTHER = {
     "wrong inputs": (TRUE_LABELS[:, 0], TRUE_ROWS + np.linspace(0.1, 0, 2000)[:, None], SEEN),
     "too certain": (TRUE_LABELS[:, 0], sigmoid(7 * np.log(TRUE_ROWS / (1 - TRUE_ROWS))), SEEN),
     "less certain": (TRUE_LABELS[:, 0], sigmoid(4 * np.log(TRUE_ROWS / (1 - TRUE_ROWS))), SEEN),
-    "fixed law": (TRUE_LABELS[:, 0], TRUE_ROWS, {**SEEN, "exchangeable": False}),
     "cautious classes": (CLASSES, CLASS_ROWS**0.3, {"axes": "nhc"}),
     "right classes": (CLASSES, np.stack([CLASS_ROWS.mean(axis=1) ** 0.6] * 2, axis=1), {}),
 }
