@@ -1,1 +1,1 @@
-"""What the workflow is made of: configuration, plan, provenance, ledger, and the step of a job."""
+"""What the workflow is made of: configuration, plan, provenance, and the step of a job."""
