@@ -99,8 +99,7 @@ SEEN = {"n_positive": TRUE_LABELS.sum(axis=1), "n_labels": 5}
 CERTAIN = (TRUE_ROWS > 0.5).astype(float)
 DOUBTLESS = 0.1 + 0.8 * CERTAIN[:, 1:2] + 0.1 * np.abs(TRUE[:, None] - 0.5) * [-1, 0, 1]
 DEPENDENT = (np.arange(2000) % 2 == 0) ^ (TRUE_LABELS[:, 0] == 1)
-#: What sentences are of besides: what is right, or wrong in one way.
-FURTHER = {
+SAID_OF = {
     "eight inputs": (Y[:8], ROWS[:8], {}),
     "one hypothesis": (Y, ROWS[:, :1], {}),
     "right": (TRUE_LABELS[:, 0], TRUE_ROWS, {}),
@@ -238,7 +237,7 @@ def of_answers():
 
 
 def of_evaluation(name):
-    y, rows, options = (EVALUATIONS | FURTHER)[name]
+    y, rows, options = (EVALUATIONS | SAID_OF)[name]
     rows = rows / rows.sum(axis=2, keepdims=True) if rows.ndim == 3 else rows
     found = evaluate(y, rows, **options)
     return [str(found), for_a_paper(found)]
@@ -261,7 +260,7 @@ def of_orders():
 
 
 SAID = {
-    **{name: lambda name=name: of_evaluation(name) for name in EVALUATIONS | FURTHER},
+    **{name: lambda name=name: of_evaluation(name) for name in EVALUATIONS | SAID_OF},
     "parts": lambda: [str(evaluate(Y, ROWS, by=HALF))],
     "comparison": lambda: of_comparison("two classes"),
     "comparison of classes": lambda: of_comparison("counts of classes"),

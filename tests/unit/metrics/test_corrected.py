@@ -161,8 +161,9 @@ def test_labels_of_one_class_hide_no_more_than_together():
 
 
 def test_only_singletons_is_an_error():
-    with pytest.raises(ValueError, match="alone in its bin"):
-        metrics.corrected_epistemic_calibration_error([0, 1], [[0.1], [0.9]], bins=[0, 1])
+    for test in (metrics.corrected_epistemic_calibration_error, metrics.epistemic_calibration_test):
+        with pytest.raises(ValueError, match="alone in its bin"):
+            test([0, 1], [[0.1], [0.9]], bins=[0, 1])
 
 
 # --- Split
