@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from page_data import TABLE_METHODS, run_results, together
+from scipy.special import expit
 
 from epistemic_calibration import evaluate, metrics
 from epistemic_calibration.evaluation import plain
@@ -25,17 +26,13 @@ NUMBERS, WORDS = (Path(__file__).with_name(name) for name in ("numbers.csv", "wo
 N, H = 300, 12
 
 
-def sigmoid(x):
-    return 1 / (1 + np.exp(-x))
-
-
 def binary():
     """Labels, hypotheses that are too bold, and five labels of each input."""
     rng = np.random.default_rng(0)
     logits = 3 * rng.random(N) - 1.5
     spread = 0.2 + rng.random(N)
-    rows = sigmoid(1.8 * (logits[:, None] + spread[:, None] * (rng.random((N, H)) - 0.5)))
-    p = sigmoid(logits + spread * (rng.random(N) - 0.5))
+    rows = expit(1.8 * (logits[:, None] + spread[:, None] * (rng.random((N, H)) - 0.5)))
+    p = expit(logits + spread * (rng.random(N) - 0.5))
     return (rng.random(N) < p).astype(int), rows, (rng.random((N, 5)) < p[:, None]).sum(axis=1)
 
 
@@ -92,7 +89,7 @@ EVALUATIONS = {
 }
 
 
-TRUE = sigmoid(3 * np.linspace(-1, 1, 2000))
+TRUE = expit(3 * np.linspace(-1, 1, 2000))
 TRUE_ROWS = TRUE[:, None] + np.where(np.arange(2000) % 2 == 0, 0.01, 0.04)[:, None] * [-1, 0, 1]
 TRUE_LABELS = (np.random.default_rng(3).random((2000, 5)) < TRUE[:, None]).astype(int)
 SEEN = {"n_positive": TRUE_LABELS.sum(axis=1), "n_labels": 5}
@@ -113,8 +110,8 @@ SAID_OF = {
     "small where it errs": (TRUE_LABELS[:, 0], DOUBTLESS, {}),
     "no error": (CERTAIN[:, 1], TRUE_ROWS, {}),
     "wrong inputs": (TRUE_LABELS[:, 0], TRUE_ROWS + np.linspace(0.1, 0, 2000)[:, None], SEEN),
-    "too certain": (TRUE_LABELS[:, 0], sigmoid(7 * np.log(TRUE_ROWS / (1 - TRUE_ROWS))), SEEN),
-    "less certain": (TRUE_LABELS[:, 0], sigmoid(4 * np.log(TRUE_ROWS / (1 - TRUE_ROWS))), SEEN),
+    "too certain": (TRUE_LABELS[:, 0], expit(7 * np.log(TRUE_ROWS / (1 - TRUE_ROWS))), SEEN),
+    "less certain": (TRUE_LABELS[:, 0], expit(4 * np.log(TRUE_ROWS / (1 - TRUE_ROWS))), SEEN),
     "cautious classes": (CLASSES, CLASS_ROWS**0.3, {"axes": "nhc"}),
     "right classes": (CLASSES, np.stack([CLASS_ROWS.mean(axis=1) ** 0.6] * 2, axis=1), {}),
 }

@@ -33,7 +33,7 @@ def read_arrays(
 ) -> dict[str, np.ndarray]:
     """Return the arrays of ``names`` that an .npz file has; all by default.
 
-    Arrays that need more memory than ``max_bytes``, are refused before anything is unpacked; so
+    Arrays that need more memory than ``max_bytes`` are refused before anything is unpacked; so
     are Python objects, which would run code.
     """
     try:

@@ -34,6 +34,15 @@ def check_labels(y_true: ArrayLike, *, name: str = "y_true") -> np.ndarray:
     return labels.astype(np.float64)
 
 
+def check_labels_of_tasks(y_true: Sequence[ArrayLike]) -> list[np.ndarray]:
+    """Return the labels of each task, which all have as many samples."""
+    labels = [check_labels(y) for y in y_true]
+    for y in labels:
+        if len(y) != len(labels[0]):
+            raise ValueError(f"y_true has tasks of {len(labels[0])} and of {len(y)} samples")
+    return labels
+
+
 def check_probabilities(
     values: ArrayLike, *, name: str, n_samples: int | None = None
 ) -> np.ndarray:

@@ -20,7 +20,7 @@ from epistemic_calibration.metrics._means import (
 from epistemic_calibration.metrics._members import finite_draws_factor
 from epistemic_calibration.metrics._validation import (
     check_fraction,
-    check_labels,
+    check_labels_of_tasks,
     check_positive_integer,
     check_probabilities,
     check_tasks,
@@ -184,11 +184,8 @@ def mean_bounds_from_one_label(
         reference=reference,
         epistemic_uncertainty=epistemic_uncertainty,
     )
-    labels = [check_labels(y) for y in y_true]
+    labels = check_labels_of_tasks(y_true)
     n_samples = len(labels[0])
-    for y in labels:
-        if len(y) != n_samples:
-            raise ValueError(f"y_true has tasks of {n_samples} and of {len(y)} samples")
     groups = check_groups(groups, np.ones(n_samples, dtype=bool))
     factor = 1.0
     if n_hypotheses is not None:
@@ -236,9 +233,9 @@ def curve_of_bounds(
     ``ci_low`` and ``ci_high``; ``error`` is the upper bound, the Brier score.
     """
     brier, gain = [], []
-    groups = np.arange(len(check_labels(y_true[0])))
-    for t in range(len(y_true)):
-        y = check_labels(y_true[t])
+    labels = check_labels_of_tasks(y_true)
+    groups = np.arange(len(labels[0]))
+    for t, y in enumerate(labels):
         loss, above = _losses(y, prediction[t], reference[t], groups, random_state)
         key, said = (
             check_uncertainty(values[t], n_samples=len(y)) for values in (chosen_by, compared)

@@ -21,7 +21,7 @@ from epistemic_calibration.metrics._validation import (
     BLOCK_SIZE,
     check_bins,
     check_fraction,
-    check_labels,
+    check_labels_of_tasks,
     check_positive_integer,
     check_probabilities,
     check_tasks,
@@ -339,14 +339,11 @@ def _check_tasks(
     y_true: Sequence[ArrayLike], predictions: Sequence[ArrayLike], bins: Sequence[ArrayLike]
 ) -> list[_Task]:
     check_tasks(y_true=y_true, predictions=predictions, bins=bins)
-    n_samples = len(y_true[0])
     tasks = []
-    for labels, prediction, partition in zip(y_true, predictions, bins, strict=True):
-        y = check_labels(labels)
-        if len(y) != n_samples:
-            raise ValueError(f"y_true has tasks of {n_samples} and of {len(y)} samples")
-        p = check_probabilities(prediction, name="predictions", n_samples=n_samples)
-        tasks.append((y, p, check_bins(partition, n_samples=n_samples)))
+    labels = check_labels_of_tasks(y_true)
+    for y, prediction, partition in zip(labels, predictions, bins, strict=True):
+        p = check_probabilities(prediction, name="predictions", n_samples=len(y))
+        tasks.append((y, p, check_bins(partition, n_samples=len(y))))
     return tasks
 
 
